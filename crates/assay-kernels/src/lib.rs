@@ -1,0 +1,13 @@
+//! The arithmetic of Assay: every op as a scalar reference in the order of the numerics contract
+//! (`docs/numerics.md`), with AVX2 and AVX-512 paths that give the same bits.
+//!
+//! Knows no model and no request. One folder per op; [`Compute`] carries the instruction set and the
+//! thread pool, and neither can change a result.
+
+pub mod compute;
+pub mod isa;
+pub mod pool;
+
+pub use compute::Compute;
+pub use isa::Isa;
+pub use pool::ThreadPool;

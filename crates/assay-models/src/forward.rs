@@ -1,0 +1,112 @@
+//! The one door of a model: a batch of token rows in, logits rows out.
+//!
+//! A row's logits depend on its own sequence alone: never on batch mates, chunking, threads or cache
+//! state (`docs/numerics.md`).
+
+use assay_kernels::Compute;
+use thiserror::Error;
+
+/// Index into the vocabulary.
+pub type TokenId = u32;
+
+/// Index of a KV block in the model's pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u32);
+
+/// Facts about a loaded model that the layers above need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelInfo {
+    /// `general.architecture`, such as `llama`.
+    pub architecture: String,
+    /// `general.name`, or the architecture where the file has none.
+    pub name: String,
+    /// Width of a logits row.
+    pub vocab_size: usize,
+    /// Longest sequence, prompt and reply together, in tokens.
+    pub context_length: usize,
+    /// Tokens in one KV block.
+    pub kv_block_tokens: usize,
+    /// KV blocks in the pool.
+    pub num_kv_blocks: usize,
+}
+
+/// One step's tokens, packed: sequence `s` owns rows `cu_seqlens[s]..cu_seqlens[s + 1]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForwardBatch {
+    /// `[num_tokens]` ids, each below the vocabulary size.
+    pub token_ids: Vec<TokenId>,
+    /// `[num_tokens]` absolute position of each token in its sequence; ascending by one inside a sequence.
+    pub positions: Vec<u32>,
+    /// `[num_sequences + 1]` row where each sequence begins, then `num_tokens`.
+    pub cu_seqlens: Vec<u32>,
+    /// `[num_sequences]` KV blocks of each sequence, covering positions `0..=last`.
+    pub block_tables: Vec<Vec<BlockId>>,
+    /// Ascending row indices whose logits are wanted.
+    pub logit_rows: Vec<u32>,
+}
+
+impl ForwardBatch {
+    /// Rows in the batch.
+    pub fn num_tokens(&self) -> usize {
+        self.token_ids.len()
+    }
+
+    /// Sequences in the batch.
+    pub fn num_sequences(&self) -> usize {
+        self.block_tables.len()
+    }
+}
+
+/// A pass that could not run; the model's state is as before.
+#[derive(Debug, Error, PartialEq)]
+pub enum ForwardError {
+    /// The batch breaks a rule of [`ForwardBatch`]; the text names it.
+    #[error("malformed batch: {0}")]
+    MalformedBatch(String),
+}
+
+/// Anything that turns token rows into logits rows.
+pub trait ForwardModel: Send {
+    /// Facts that never change after loading.
+    fn info(&self) -> &ModelInfo;
+
+    /// Runs one pass: writes K and V of every row, then returns the wanted rows' logits.
+    fn forward(&mut self, batch: &ForwardBatch) -> Result<Logits, ForwardError>;
+
+    /// The compute context that reads of [`Logits`] run on.
+    fn compute(&self) -> &Compute;
+}
+
+/// Raw head logits of the wanted rows, row-major `[num_rows, vocab_size]`.
+///
+/// A handle: callers ask for scores and, only where a mask, bias or penalty needs it, for the row itself,
+/// so that a device can answer without moving a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logits {
+    vocab_size: usize,
+    data: Vec<f32>,
+}
+
+impl Logits {
+    /// Wraps `data`, `[num_rows, vocab_size]`.
+    ///
+    /// # Panics
+    /// If `data` is not whole rows.
+    pub fn from_rows(vocab_size: usize, data: Vec<f32>) -> Self {
+        assert!(
+            vocab_size > 0 && data.len().is_multiple_of(vocab_size),
+            "logits are not whole rows"
+        );
+        Self { vocab_size, data }
+    }
+
+    /// Number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.data.len() / self.vocab_size
+    }
+
+    /// Row `index`, on the host.
+    pub fn row(&self, index: usize) -> &[f32] {
+        &self.data[index * self.vocab_size..][..self.vocab_size]
+    }
+}
