@@ -2,6 +2,10 @@
 //!
 //! They read files that `cargo xtask fixtures` fetches and fail, saying so, where those are absent.
 
+mod definitions;
+mod detokenizing;
 mod fixtures;
+mod performance;
+mod recorded_ids;
 mod templates;
 mod vectors;
