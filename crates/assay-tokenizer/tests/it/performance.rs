@@ -1,10 +1,11 @@
-//! Time that must grow with the text and not with its square, and loads that must not hold up a start.
+//! Loads that must not hold up a start, and texts that must not hold up a server.
 //!
-//! The bounds are loose enough for a busy machine; quadratic behaviour misses them by far.
+//! The bounds are loose enough for a busy machine; quadratic behaviour misses them by far. The exact count
+//! of merging steps is a unit test beside the code.
 
 use std::time::{Duration, Instant};
 
-use assay_tokenizer::{EncodeOptions, Tokenizer};
+use assay_tokenizer::EncodeOptions;
 
 use crate::fixtures::{cached, load, vocab_path};
 
@@ -14,30 +15,16 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// Sixteen times the text may take at most eighty times as long: n log n, with room for noise.
-fn check_growth(tokenizer: &Tokenizer, name: &str, unit: &str) {
-    let encode = |bytes: usize| {
-        let text = unit.repeat(bytes / unit.len());
-        let best =
-            (0..3).map(|_| timed(|| tokenizer.encode(&text, EncodeOptions::default()).unwrap()).1);
-        best.min().unwrap()
-    };
-    let (small, large) = (encode(16 << 10), encode(256 << 10));
-    println!("{name} {unit:?}: 16 KiB {small:?}, 256 KiB {large:?}");
-    assert!(
-        large < small * 80 + Duration::from_millis(50),
-        "{name} {unit:?}: {small:?} then {large:?}"
-    );
-}
-
+/// A quarter of a mebibyte without a place to cut it; its square is some 10^11 steps.
 #[test]
 fn one_endless_word_is_not_quadratic() {
     for name in ["gpt-2", "llama-bpe", "llama-spm", "deepseek-llm"] {
         let tokenizer = load(&vocab_path(name));
-        for unit in [
-            "a", "ab", " ", "\n", "日", "=", "\u{301}", "</s>", "a\n \t", "'s",
-        ] {
-            check_growth(&tokenizer, name, unit);
+        for unit in ["a", "ab", " ", "\n", "=", "</s>", "a\n \t", "\u{301}"] {
+            let text = unit.repeat((256 << 10) / unit.len());
+            let (ids, time) = timed(|| tokenizer.encode(&text, EncodeOptions::default()).unwrap());
+            println!("{name} {unit:?}: {} ids in {time:?}", ids.len());
+            assert!(time < Duration::from_secs(20), "{name} {unit:?}: {time:?}");
         }
     }
 }
