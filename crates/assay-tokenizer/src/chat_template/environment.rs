@@ -147,7 +147,7 @@ fn format_value(
     let text = match value.as_str() {
         Some(text) if text.len() <= left => Cow::Borrowed(text),
         _ => {
-            let mut text = Bounded::new(left);
+            let mut text = Bounded::new(left.min(max));
             write_str(&mut text, value)?;
             Cow::Owned(text.into_string())
         }

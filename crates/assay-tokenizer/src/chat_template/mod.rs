@@ -76,10 +76,10 @@ pub struct TemplateLimits {
 }
 
 impl Default for TemplateLimits {
-    /// Four million steps, 4 MiB.
+    /// Two million steps, some twenty times what a long conversation takes, and 4 MiB.
     fn default() -> TemplateLimits {
         TemplateLimits {
-            steps: 4_000_000,
+            steps: 2_000_000,
             output_bytes: 4 << 20,
         }
     }
