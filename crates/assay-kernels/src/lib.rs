@@ -5,8 +5,11 @@
 //! thread pool, and neither can change a result.
 
 pub mod compute;
+mod disjoint;
 pub mod isa;
+pub mod matmul;
 pub mod pool;
+pub mod quantize;
 
 pub use compute::Compute;
 pub use isa::Isa;
