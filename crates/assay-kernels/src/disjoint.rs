@@ -1,48 +1,60 @@
-//! A mutable slice that threads share by writing disjoint parts of it.
+//! A slice that several tasks write at once, each its own part.
+//!
+//! For outputs whose tasks own strided pieces (`[T, N]` split over N), where `chunks_mut` cannot say it.
+//! Knows nothing of threads; the promise that parts do not overlap is the caller's.
 
 use std::marker::PhantomData;
-use std::ops::Range;
 
-/// Hands out parts of a slice to tasks that promise not to overlap.
+/// A mutable slice split at run time among tasks.
 #[derive(Debug)]
-pub(crate) struct DisjointMut<'a, T> {
-    ptr: *mut T,
+pub struct DisjointSlice<'a, T> {
+    start: *mut T,
     len: usize,
-    slice: PhantomData<&'a mut [T]>,
+    _slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the value is a borrowed `&mut [T]`; sending or sharing it hands out `&mut` parts, which is
-// sound for `T: Send` because `part` requires that parts in use never overlap.
-unsafe impl<T: Send> Send for DisjointMut<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for DisjointMut<'_, T> {}
+// SAFETY: the pointer came from `&mut [T]` and is only turned into parts that do not overlap (the promise
+// of `part`), so sharing it among threads moves at most `T`s between threads.
+unsafe impl<T: Send> Sync for DisjointSlice<'_, T> {}
 
-impl<'a, T> DisjointMut<'a, T> {
+impl<'a, T> DisjointSlice<'a, T> {
     /// Takes the slice for as long as the parts live.
-    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+    pub fn new(slice: &'a mut [T]) -> Self {
         Self {
-            ptr: slice.as_mut_ptr(),
+            start: slice.as_mut_ptr(),
             len: slice.len(),
-            slice: PhantomData,
+            _slice: PhantomData,
         }
     }
 
-    /// The elements of `range`; panics when it does not lie inside the slice.
+    /// Elements of the whole slice.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the slice is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The part `[start, start + len)`.
+    ///
+    /// # Panics
+    /// If the part reaches past the slice.
     ///
     /// # Safety
-    /// No other part that is alive overlaps `range`.
+    /// No two parts that live at the same time may overlap.
     #[expect(
         clippy::mut_from_ref,
-        reason = "disjointness is the caller's obligation"
+        reason = "parts are disjoint by the caller's promise"
     )]
-    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+    pub unsafe fn part(&self, start: usize, len: usize) -> &mut [T] {
         assert!(
-            range.start <= range.end && range.end <= self.len,
-            "part {range:?} of {} elements",
+            start <= self.len && len <= self.len - start,
+            "part {start}+{len} of {}",
             self.len
         );
-        // SAFETY: the range lies inside the borrowed slice (asserted above) and the caller vouches
-        // that no live part overlaps it.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(range.start), range.len()) }
+        // SAFETY: in bounds by the assert above; unaliased by this function's own contract.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 }

@@ -4,12 +4,19 @@
 //! Knows no model and no request. One folder per op; [`Compute`] carries the instruction set and the
 //! thread pool, and neither can change a result.
 
+pub mod attention;
 pub mod compute;
-mod disjoint;
+pub mod disjoint;
+pub mod exp;
+pub mod exp64;
+pub mod gelu_mul;
 pub mod isa;
+pub mod log_softmax;
 pub mod matmul;
 pub mod pool;
 pub mod quantize;
+pub mod silu_mul;
+pub mod softcap;
 
 pub use compute::Compute;
 pub use isa::Isa;

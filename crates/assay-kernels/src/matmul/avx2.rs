@@ -110,7 +110,7 @@ unsafe fn run_tile<Q: QuantLayout, S: ScaleLayout, const T: usize>(job: &Job<'_>
         unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), y) };
         let start = (first_token + t) * job.n + first;
         // SAFETY: the caller vouches that no other task writes these outputs.
-        let out = unsafe { job.out.part(start..start + rows) };
+        let out = unsafe { job.out.part(start, rows) };
         match job.bias {
             Some(bias) => {
                 for ((out, lane), bias) in out.iter_mut().zip(lanes).zip(&bias[first..]) {

@@ -149,7 +149,7 @@ unsafe fn run_tile<
             let start = (first_token + t) * job.n + first;
             // SAFETY: the caller vouches that no other task writes these outputs; (r, t) are
             // disjoint cells.
-            unsafe { job.out.part(start..start + rows) }
+            unsafe { job.out.part(start, rows) }
         })
     });
 
@@ -327,6 +327,7 @@ unsafe fn dot_pair<
     // SAFETY: the caller vouches for the CPU, the sub-blocks and the words; I < 4.
     unsafe {
         let weights: [[__m512i; 2]; R] = std::array::from_fn(|r| Q::pair512::<I>(quants[r]));
+        // Indices, not iterators: the arrays must stay in registers.
         for c in 0..2 {
             for t in 0..T {
                 let word = words.add(((2 * I + c) * T + t) * A::WORDS);

@@ -1,6 +1,6 @@
 //! One matmul as its tasks see it: shared inputs and an output whose cells the tasks divide.
 
-use crate::disjoint::DisjointMut;
+use crate::disjoint::DisjointSlice;
 use crate::isa::Isa;
 use crate::quantize::QuantizedActivations;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) struct Job<'a> {
     /// `[n]`.
     pub bias: Option<&'a [f32]>,
     /// `[num_tokens, n]`, row-major.
-    pub out: DisjointMut<'a, f32>,
+    pub out: DisjointSlice<'a, f32>,
 }
 
 /// A rectangle of the output: row groups (panels) × token tiles. Rectangles of one job are disjoint.

@@ -27,7 +27,7 @@ pub use input::Activations;
 pub use packed::{PackError, PackedMatrix};
 
 use crate::Compute;
-use crate::disjoint::DisjointMut;
+use crate::disjoint::DisjointSlice;
 use job::Job;
 
 /// Writes `W·x (+ bias)` to `out`, `[num_tokens, n]` row-major.
@@ -65,7 +65,7 @@ pub fn matmul(
         activations,
         corrections: &format.corrections(activations),
         bias,
-        out: DisjointMut::new(out),
+        out: DisjointSlice::new(out),
     };
     let grid = split::Grid::new(&job, cx.pool.num_threads());
     cx.pool.run(grid.num_tasks(), &|index| {

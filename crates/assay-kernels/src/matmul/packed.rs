@@ -5,7 +5,7 @@ use super::buffer::PanelBuffer;
 use super::checksum;
 use super::formats::{PackedFormat, packed_format};
 use super::quants::{BLOCK, PANEL_ROWS};
-use crate::disjoint::DisjointMut;
+use crate::disjoint::DisjointSlice;
 use crate::{Compute, Isa, ThreadPool};
 use assay_formats::DType;
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// No kernel reads this element type.
-    #[error("matrices of type {dtype:?} are not supported")]
+    #[error("matrices of type {dtype} are not supported")]
     UnsupportedType {
         /// The matrix's element type.
         dtype: DType,
@@ -28,7 +28,7 @@ pub enum PackError {
         k: usize,
     },
     /// Rows are not whole blocks.
-    #[error("rows of {k} elements are not whole {dtype:?} blocks of {block_elements}")]
+    #[error("rows of {k} elements are not whole {dtype} blocks of {block_elements}")]
     PartialBlock {
         /// The matrix's element type.
         dtype: DType,
@@ -38,7 +38,7 @@ pub enum PackError {
         block_elements: usize,
     },
     /// The bytes are not `n` rows of `k` elements.
-    #[error("{n} rows of {k} {dtype:?} elements take {expected} bytes, not {found}")]
+    #[error("{n} rows of {k} {dtype} elements take {expected} bytes, not {found}")]
     WrongByteCount {
         /// The matrix's element type.
         dtype: DType,
@@ -105,10 +105,10 @@ impl PackedMatrix {
             bytes: total,
             source,
         })?;
-        let shared = DisjointMut::new(panels.bytes_mut());
+        let shared = DisjointSlice::new(panels.bytes_mut());
         cx.pool.run(num_groups, &|group| {
             // SAFETY: each group is one task and panels are disjoint.
-            let panel = unsafe { shared.part(group * panel_bytes..(group + 1) * panel_bytes) };
+            let panel = unsafe { shared.part(group * panel_bytes, panel_bytes) };
             let rows = bytes[group * PANEL_ROWS * row_bytes..].chunks_exact(row_bytes);
             for (row, raw_row) in rows.take(PANEL_ROWS).enumerate() {
                 format.pack_row(raw_row, num_blocks, panel, row);
@@ -205,7 +205,7 @@ fn check_shape(
     if n == 0 || k == 0 {
         return Err(PackError::InvalidShape { n, k });
     }
-    let (block_elements, block_bytes) = format.block();
+    let (block_elements, block_bytes) = (dtype.block_len(), dtype.block_bytes());
     if !k.is_multiple_of(block_elements) {
         return Err(PackError::PartialBlock {
             dtype,

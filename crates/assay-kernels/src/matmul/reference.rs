@@ -23,7 +23,7 @@ pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task, zer
             let rows = PANEL_ROWS.min(job.n - group * PANEL_ROWS);
             let first = token * job.n + group * PANEL_ROWS;
             // SAFETY: tasks of a job are disjoint rectangles of the output.
-            let out = unsafe { job.out.part(first..first + rows) };
+            let out = unsafe { job.out.part(first, rows) };
             for (row, out) in out.iter_mut().enumerate() {
                 let y = dot::<Q, S>(panel, row, zero_point, &activations, job.activations, token);
                 *out = match job.bias {

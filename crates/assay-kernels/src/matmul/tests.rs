@@ -35,9 +35,9 @@ const CASES: [Case; 8] = [
     case(DType::Q4_1, 32, 20, &[0, 2]),
     case(DType::Q5_0, 32, 22, &[0]),
     case(DType::Q5_1, 32, 24, &[0, 2]),
-    case(DType::Q4_K, 256, 144, &[0, 2]),
-    case(DType::Q5_K, 256, 176, &[0, 2]),
-    case(DType::Q6_K, 256, 210, &[208]),
+    case(DType::Q4K, 256, 144, &[0, 2]),
+    case(DType::Q5K, 256, 176, &[0, 2]),
+    case(DType::Q6K, 256, 210, &[208]),
 ];
 
 /// How the f16 scales are drawn.
@@ -319,6 +319,26 @@ fn threads_do_not_move_bits() {
     }
 }
 
+/// Rows read back are the exact values of the file's blocks.
+#[test]
+fn rows_are_the_dequantised_rows() {
+    for case in &CASES {
+        for (n, k) in case.shapes() {
+            for scales in [Scales::Ordinary, Scales::Extreme, Scales::NonFinite] {
+                let raw = case.raw(n, k, scales, 2);
+                let w = PackedMatrix::pack(case.dtype, n, k, &raw).unwrap();
+                let (mut expected, mut row) = (vec![0.0; n * k], vec![0.0; k]);
+                assay_formats::quant::dequantize(case.dtype, &raw, &mut expected).unwrap();
+                for (index, expected) in expected.chunks_exact(k).enumerate() {
+                    w.row_into(index, &mut row);
+                    let what = format!("{:?} {scales:?} n {n} row {index}", case.dtype);
+                    check_equal(&what, k, &row, expected);
+                }
+            }
+        }
+    }
+}
+
 /// The outputs are close to the plain product of the dequantised weights and the inputs.
 #[test]
 fn outputs_are_near_the_real_product() {
@@ -379,8 +399,8 @@ fn packing_is_a_permutation() {
 fn what_cannot_be_packed_is_named() {
     let pack = |dtype, n, k, len| PackedMatrix::pack(dtype, n, k, &vec![0; len]).unwrap_err();
     assert!(matches!(
-        pack(DType::Q2_K, 1, 256, 84),
-        PackError::UnsupportedType { dtype: DType::Q2_K }
+        pack(DType::Q2K, 1, 256, 84),
+        PackError::UnsupportedType { dtype: DType::Q2K }
     ));
     assert!(matches!(
         pack(DType::Q8_0, 0, 32, 0),
@@ -399,7 +419,7 @@ fn what_cannot_be_packed_is_named() {
         }
     ));
     assert!(matches!(
-        pack(DType::Q4_K, 1, 288, 162),
+        pack(DType::Q4K, 1, 288, 162),
         PackError::PartialBlock {
             k: 288,
             block_elements: 256,

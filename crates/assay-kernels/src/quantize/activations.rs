@@ -3,7 +3,7 @@
 use super::tile::{QuadWords, TILE_TOKENS};
 use super::{ActivationProfile, reference};
 use crate::Compute;
-use crate::disjoint::DisjointMut;
+use crate::disjoint::DisjointSlice;
 use crate::isa::{Isa, IsaKind};
 use std::ops::Range;
 
@@ -71,21 +71,20 @@ impl QuantizedActivations {
 
         let (isa, quad) = (self.isa, self.quad_words());
         let (num_tokens, num_tiles) = (self.num_tokens, self.num_tiles());
-        let all_words = DisjointMut::new(&mut self.words);
-        let all_scales = DisjointMut::new(&mut self.scales);
-        let all_sums = DisjointMut::new(&mut self.sums);
+        let all_words = DisjointSlice::new(&mut self.words);
+        let all_scales = DisjointSlice::new(&mut self.scales);
+        let all_sums = DisjointSlice::new(&mut self.sums);
         cx.pool.run(num_tiles, &|tile| {
             let tokens = tokens_of(tile, num_tokens);
-            let share = |per_row: usize| tokens.start * per_row..tokens.end * per_row;
+            let width = tokens.len();
             // SAFETY: each tile is one task and tiles are disjoint ranges of tokens.
             let (words, scales, sums) = unsafe {
                 (
-                    all_words.part(share(words)),
-                    all_scales.part(share(scales)),
-                    all_sums.part(share(sums)),
+                    all_words.part(tokens.start * words, width * words),
+                    all_scales.part(tokens.start * scales, width * scales),
+                    all_sums.part(tokens.start * sums, width * sums),
                 )
             };
-            let width = tokens.len();
             for (place, token) in tokens.enumerate() {
                 let row = Row {
                     place,

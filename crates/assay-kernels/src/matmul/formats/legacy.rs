@@ -1,14 +1,13 @@
 //! The formats with one f16 scale per 32 elements: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1.
-//!
-//! Block = scale `d` (f16), offset `m` (f16, the `_1` types), fifth bits (u32, the 5-bit types),
-//! quants. In nibble types byte `i` holds element `i` low and element `i + 16` high.
 
-use super::RawFormat;
+use super::PackedBlock;
 use crate::matmul::quants::{U4, U5, U8};
 use crate::matmul::scales::{HalfScale, HalfScaleOffset};
+use assay_formats::quant::{BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ8_0};
+use half::f16;
 
-/// Splits 16 bytes of nibbles into 32 quants.
-fn read_nibbles(bytes: &[u8], quants: &mut [u8]) {
+/// Splits 16 bytes of nibbles: elements 0–15 low, 16–31 high.
+fn read_nibbles(bytes: &[u8; 16], quants: &mut [u8]) {
     let (low, high) = quants.split_at_mut(16);
     for ((&byte, low), high) in bytes.iter().zip(low).zip(high) {
         *low = byte & 15;
@@ -16,104 +15,91 @@ fn read_nibbles(bytes: &[u8], quants: &mut [u8]) {
     }
 }
 
-/// Adds bit `k` of the little-endian word `bits` to quant `k` as its fifth bit.
-fn add_fifth_bits(bits: &[u8], quants: &mut [u8]) {
+/// Adds bit `k` of the little-endian word to quant `k` as its fifth bit.
+fn add_fifth_bits(word: [u8; 4], quants: &mut [u8]) {
+    let word = u32::from_le_bytes(word);
     for (k, quant) in quants.iter_mut().enumerate() {
-        *quant |= (bits[k / 8] >> (k % 8) & 1) << 4;
+        *quant |= ((word >> k & 1) as u8) << 4;
     }
 }
 
-/// `d`, 32 × int8.
-pub(crate) struct Q8_0;
+/// The record of the types with an offset.
+fn write_pair(d: f16, m: f16, record: &mut [u8]) {
+    record[..2].copy_from_slice(&d.to_le_bytes());
+    record[2..].copy_from_slice(&m.to_le_bytes());
+}
 
-impl RawFormat for Q8_0 {
+impl PackedBlock for BlockQ8_0 {
     type Quants = U8;
     type Scales = HalfScale;
-    const BLOCK_BYTES: usize = 34;
     const ZERO_POINT: u8 = 128;
 
-    fn read_quants(block: &[u8], quants: &mut [u8]) {
-        for (quant, &byte) in quants.iter_mut().zip(&block[2..34]) {
+    fn read_quants(&self, quants: &mut [u8]) {
+        for (quant, &q) in quants.iter_mut().zip(&self.qs) {
             // q + 128 of an int8 is its byte with the sign bit flipped.
-            *quant = byte ^ 0x80;
+            *quant = q ^ 0x80;
         }
     }
 
-    fn read_scales(block: &[u8], record: &mut [u8]) {
-        record.copy_from_slice(&block[..2]);
+    fn read_scales(&self, record: &mut [u8]) {
+        record.copy_from_slice(&self.d.to_le_bytes());
     }
 }
 
-/// `d`, 16 bytes of nibbles; value `(q − 8)·d`.
-pub(crate) struct Q4_0;
-
-impl RawFormat for Q4_0 {
+impl PackedBlock for BlockQ4_0 {
     type Quants = U4;
     type Scales = HalfScale;
-    const BLOCK_BYTES: usize = 18;
     const ZERO_POINT: u8 = 8;
 
-    fn read_quants(block: &[u8], quants: &mut [u8]) {
-        read_nibbles(&block[2..18], quants);
+    fn read_quants(&self, quants: &mut [u8]) {
+        read_nibbles(&self.qs, quants);
     }
 
-    fn read_scales(block: &[u8], record: &mut [u8]) {
-        record.copy_from_slice(&block[..2]);
+    fn read_scales(&self, record: &mut [u8]) {
+        record.copy_from_slice(&self.d.to_le_bytes());
     }
 }
 
-/// `d`, `m`, 16 bytes of nibbles; value `q·d + m`.
-pub(crate) struct Q4_1;
-
-impl RawFormat for Q4_1 {
+impl PackedBlock for BlockQ4_1 {
     type Quants = U4;
     type Scales = HalfScaleOffset;
-    const BLOCK_BYTES: usize = 20;
     const ZERO_POINT: u8 = 0;
 
-    fn read_quants(block: &[u8], quants: &mut [u8]) {
-        read_nibbles(&block[4..20], quants);
+    fn read_quants(&self, quants: &mut [u8]) {
+        read_nibbles(&self.qs, quants);
     }
 
-    fn read_scales(block: &[u8], record: &mut [u8]) {
-        record.copy_from_slice(&block[..4]);
+    fn read_scales(&self, record: &mut [u8]) {
+        write_pair(self.d, self.m, record);
     }
 }
 
-/// `d`, fifth bits, 16 bytes of nibbles; value `(q − 16)·d`.
-pub(crate) struct Q5_0;
-
-impl RawFormat for Q5_0 {
+impl PackedBlock for BlockQ5_0 {
     type Quants = U5;
     type Scales = HalfScale;
-    const BLOCK_BYTES: usize = 22;
     const ZERO_POINT: u8 = 16;
 
-    fn read_quants(block: &[u8], quants: &mut [u8]) {
-        read_nibbles(&block[6..22], quants);
-        add_fifth_bits(&block[2..6], quants);
+    fn read_quants(&self, quants: &mut [u8]) {
+        read_nibbles(&self.qs, quants);
+        add_fifth_bits(self.qh, quants);
     }
 
-    fn read_scales(block: &[u8], record: &mut [u8]) {
-        record.copy_from_slice(&block[..2]);
+    fn read_scales(&self, record: &mut [u8]) {
+        record.copy_from_slice(&self.d.to_le_bytes());
     }
 }
 
-/// `d`, `m`, fifth bits, 16 bytes of nibbles; value `q·d + m`.
-pub(crate) struct Q5_1;
-
-impl RawFormat for Q5_1 {
+impl PackedBlock for BlockQ5_1 {
     type Quants = U5;
     type Scales = HalfScaleOffset;
-    const BLOCK_BYTES: usize = 24;
     const ZERO_POINT: u8 = 0;
 
-    fn read_quants(block: &[u8], quants: &mut [u8]) {
-        read_nibbles(&block[8..24], quants);
-        add_fifth_bits(&block[4..8], quants);
+    fn read_quants(&self, quants: &mut [u8]) {
+        read_nibbles(&self.qs, quants);
+        add_fifth_bits(self.qh, quants);
     }
 
-    fn read_scales(block: &[u8], record: &mut [u8]) {
-        record.copy_from_slice(&block[..4]);
+    fn read_scales(&self, record: &mut [u8]) {
+        write_pair(self.d, self.m, record);
     }
 }

@@ -1,33 +1,28 @@
-//! The block formats a packed matrix accepts: how a raw block splits into unsigned quants and a
-//! scale record. One file per family; the panels and kernels know only the two layouts named here.
-//!
-//! Blocks are the bytes of a GGUF tensor: rows of K elements, blocks along K.
+//! The block formats a packed matrix accepts: how a file's block splits into unsigned quants and a
+//! scale record. The panels and kernels know only the two layouts named here.
 
 mod k_quants;
 mod legacy;
 mod registry;
 
-pub(crate) use k_quants::{Q4K, Q5K, Q6K};
-pub(crate) use legacy::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0};
 pub(crate) use registry::{PackedFormat, packed_format};
 
 use super::quants::QuantLayout;
 use super::scales::ScaleLayout;
+use assay_formats::quant::Block;
 
-/// A block format as the GGUF file stores it.
-pub(crate) trait RawFormat: Send + Sync + 'static {
+/// A block format as the kernels see it.
+pub(crate) trait PackedBlock: Block + Send + Sync + 'static {
     /// Storage class of the quants.
     type Quants: QuantLayout;
-    /// Storage class of the scales; also says the block's width.
+    /// Storage class of the scales.
     type Scales: ScaleLayout;
-    /// Bytes of one raw block.
-    const BLOCK_BYTES: usize;
     /// What must be subtracted from a stored quant to get the contract's `q`.
     const ZERO_POINT: u8;
 
-    /// Writes the block's `Scales::BLOCK_ELEMENTS` quants, as `q + ZERO_POINT`.
-    fn read_quants(block: &[u8], quants: &mut [u8]);
+    /// Writes the block's quants as `q + ZERO_POINT`; `quants` is one block long.
+    fn read_quants(&self, quants: &mut [u8]);
 
     /// Writes the block's scale record (`Scales::RECORD_BYTES`).
-    fn read_scales(block: &[u8], record: &mut [u8]);
+    fn read_scales(&self, record: &mut [u8]);
 }

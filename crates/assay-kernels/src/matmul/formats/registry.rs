@@ -1,6 +1,6 @@
 //! The one table from element type to packed format, and the type-erased door to it.
 
-use super::{Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, RawFormat};
+use super::PackedBlock;
 use crate::matmul::checksum::RowHash;
 use crate::matmul::job::{Job, Task};
 use crate::matmul::panel::{self, panel_bytes, steps};
@@ -9,6 +9,9 @@ use crate::matmul::scales::ScaleLayout;
 use crate::matmul::{corrections, kernels};
 use crate::quantize::QuantizedActivations;
 use assay_formats::DType;
+use assay_formats::quant::{
+    BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
+};
 use std::marker::PhantomData;
 
 /// Widest record of any scale layout.
@@ -16,8 +19,6 @@ const MAX_RECORD_BYTES: usize = 32;
 
 /// What a packed matrix can ask of its format. Rows are `row` 0..16 of one panel.
 pub(crate) trait PackedFormat: Send + Sync + std::fmt::Debug {
-    /// Elements and bytes of a raw block.
-    fn block(&self) -> (usize, usize);
     /// Bytes of a panel of 16 rows of `num_blocks` 32-blocks.
     fn panel_bytes(&self, num_blocks: usize) -> usize;
     /// Stores one raw row into a zeroed panel.
@@ -37,14 +38,14 @@ pub(crate) trait PackedFormat: Send + Sync + std::fmt::Debug {
 /// The packed format of `dtype`, if it has one.
 pub(crate) fn packed_format(dtype: DType) -> Option<&'static dyn PackedFormat> {
     Some(match dtype {
-        DType::Q8_0 => &Packed::<Q8_0>(PhantomData),
-        DType::Q4_0 => &Packed::<Q4_0>(PhantomData),
-        DType::Q4_1 => &Packed::<Q4_1>(PhantomData),
-        DType::Q5_0 => &Packed::<Q5_0>(PhantomData),
-        DType::Q5_1 => &Packed::<Q5_1>(PhantomData),
-        DType::Q4_K => &Packed::<Q4K>(PhantomData),
-        DType::Q5_K => &Packed::<Q5K>(PhantomData),
-        DType::Q6_K => &Packed::<Q6K>(PhantomData),
+        DType::Q8_0 => &Packed::<BlockQ8_0>(PhantomData),
+        DType::Q4_0 => &Packed::<BlockQ4_0>(PhantomData),
+        DType::Q4_1 => &Packed::<BlockQ4_1>(PhantomData),
+        DType::Q5_0 => &Packed::<BlockQ5_0>(PhantomData),
+        DType::Q5_1 => &Packed::<BlockQ5_1>(PhantomData),
+        DType::Q4K => &Packed::<BlockQ4K>(PhantomData),
+        DType::Q5K => &Packed::<BlockQ5K>(PhantomData),
+        DType::Q6K => &Packed::<BlockQ6K>(PhantomData),
         _ => return None,
     })
 }
@@ -57,30 +58,27 @@ impl<F> std::fmt::Debug for Packed<F> {
     }
 }
 
-impl<F: RawFormat> PackedFormat for Packed<F> {
-    fn block(&self) -> (usize, usize) {
-        (F::Scales::BLOCK_ELEMENTS, F::BLOCK_BYTES)
-    }
-
+impl<F: PackedBlock> PackedFormat for Packed<F> {
     fn panel_bytes(&self, num_blocks: usize) -> usize {
         panel_bytes::<F::Quants, F::Scales>(num_blocks)
     }
 
     fn pack_row(&self, raw_row: &[u8], num_blocks: usize, panel: &mut [u8], row: usize) {
-        let mut raw_blocks = raw_row.chunks_exact(F::BLOCK_BYTES);
+        let mut raw_blocks = raw_row.chunks_exact(F::DTYPE.block_bytes());
         let mut quants = [0_u8; 256];
-        let quants = &mut quants[..F::Scales::BLOCK_ELEMENTS];
+        let quants = &mut quants[..F::DTYPE.block_len()];
         let mut record = [0_u8; MAX_RECORD_BYTES];
         let record = &mut record[..F::Scales::RECORD_BYTES];
-        let blocks_per_raw = F::Scales::BLOCK_ELEMENTS / BLOCK;
+        let blocks_per_raw = F::DTYPE.block_len() / BLOCK;
         for step in steps::<F::Quants, F::Scales>(num_blocks) {
             let (section, sub_blocks) =
                 panel[step.section..].split_at_mut(step.quants - step.section);
             let raw_in_step = raw_blocks.by_ref().take(step.num_blocks / blocks_per_raw);
             for (block, raw) in raw_in_step.enumerate() {
-                F::read_scales(raw, record);
+                let raw = F::from_bytes(raw);
+                raw.read_scales(record);
                 F::Scales::put(section, block, row, record);
-                F::read_quants(raw, quants);
+                raw.read_quants(quants);
                 for (i, values) in quants.as_chunks::<BLOCK>().0.iter().enumerate() {
                     let at = (block * blocks_per_raw + i) * F::Quants::SUB_BLOCK_BYTES;
                     let sub_block = &mut sub_blocks[at..at + F::Quants::SUB_BLOCK_BYTES];
@@ -93,12 +91,13 @@ impl<F: RawFormat> PackedFormat for Packed<F> {
     fn hash_raw_row(&self, raw_row: &[u8]) -> u64 {
         let mut hash = RowHash::new();
         let mut quants = [0_u8; 256];
-        let quants = &mut quants[..F::Scales::BLOCK_ELEMENTS];
+        let quants = &mut quants[..F::DTYPE.block_len()];
         let mut record = [0_u8; MAX_RECORD_BYTES];
         let record = &mut record[..F::Scales::RECORD_BYTES];
-        for raw in raw_row.chunks_exact(F::BLOCK_BYTES) {
-            F::read_scales(raw, record);
-            F::read_quants(raw, quants);
+        for raw in raw_row.chunks_exact(F::DTYPE.block_bytes()) {
+            let raw = F::from_bytes(raw);
+            raw.read_scales(record);
+            raw.read_quants(quants);
             hash.update(record);
             hash.update(quants);
         }
@@ -109,7 +108,7 @@ impl<F: RawFormat> PackedFormat for Packed<F> {
         let mut hash = RowHash::new();
         let mut record = [0_u8; MAX_RECORD_BYTES];
         let record = &mut record[..F::Scales::RECORD_BYTES];
-        let blocks_per_raw = F::Scales::BLOCK_ELEMENTS / BLOCK;
+        let blocks_per_raw = F::DTYPE.block_len() / BLOCK;
         for step in steps::<F::Quants, F::Scales>(num_blocks) {
             for block in 0..step.num_blocks / blocks_per_raw {
                 F::Scales::record(&panel[step.section..step.quants], block, row, record);

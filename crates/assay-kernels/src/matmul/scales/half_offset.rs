@@ -16,7 +16,6 @@ const VECTOR: usize = 2 * PANEL_ROWS;
 const STRIDE: usize = 2 * VECTOR;
 
 impl ScaleLayout for HalfScaleOffset {
-    const BLOCK_ELEMENTS: usize = 32;
     const SUB_BLOCK: usize = 32;
     const HAS_OFFSET: bool = true;
     const RECORD_BYTES: usize = 4;

@@ -14,7 +14,6 @@ pub(crate) struct HalfScale;
 const STRIDE: usize = 2 * PANEL_ROWS;
 
 impl ScaleLayout for HalfScale {
-    const BLOCK_ELEMENTS: usize = 32;
     const SUB_BLOCK: usize = 32;
     const HAS_OFFSET: bool = false;
     const RECORD_BYTES: usize = 2;

@@ -18,8 +18,6 @@ use std::arch::x86_64::*;
 
 /// A storage class of scales. Sub-block indices `j` count within one 256-block.
 pub(crate) trait ScaleLayout: Send + Sync + 'static {
-    /// Elements of the source's block: 32 or 256.
-    const BLOCK_ELEMENTS: usize;
     /// Elements that share one `w_j`: 32 or 16.
     const SUB_BLOCK: usize;
     /// Whether every sub-block has an offset `n_j`.

@@ -18,7 +18,6 @@ const SCALES: usize = 2 * DMIN;
 const MINIMA: usize = SCALES + SUB_BLOCKS * PANEL_ROWS;
 
 impl ScaleLayout for SuperScaleOffset {
-    const BLOCK_ELEMENTS: usize = 256;
     const SUB_BLOCK: usize = 32;
     const HAS_OFFSET: bool = true;
     const RECORD_BYTES: usize = 4 + 2 * SUB_BLOCKS;

@@ -15,7 +15,6 @@ const SUB_BLOCKS: usize = 16;
 const SCALES: usize = 64;
 
 impl ScaleLayout for SuperScaleSigned {
-    const BLOCK_ELEMENTS: usize = 256;
     const SUB_BLOCK: usize = 16;
     const HAS_OFFSET: bool = false;
     const RECORD_BYTES: usize = 2 + SUB_BLOCKS;
