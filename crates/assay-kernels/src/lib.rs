@@ -5,8 +5,17 @@
 //! thread pool, and neither can change a result.
 
 pub mod compute;
+pub mod disjoint;
+pub mod float_mode;
 pub mod isa;
+pub mod numerics;
 pub mod pool;
+pub mod residual;
+pub mod rms_norm;
+pub mod rope;
+pub mod testing;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use compute::Compute;
 pub use isa::Isa;
