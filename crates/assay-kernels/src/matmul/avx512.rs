@@ -326,21 +326,37 @@ unsafe fn dot_pair<
 ) {
     // SAFETY: the caller vouches for the CPU, the sub-blocks and the words; I < 4.
     unsafe {
-        let weights: [[__m512i; 2]; R] = std::array::from_fn(|r| Q::pair512::<I>(quants[r]));
-        // Indices, not iterators: the arrays must stay in registers.
-        for c in 0..2 {
-            for t in 0..T {
-                let word = words.add(((2 * I + c) * T + t) * A::WORDS);
-                if A::WIDE {
-                    let a = _mm512_set1_epi32(word.read());
-                    for r in 0..R {
-                        hi[r][t] = _mm512_dpbusd_epi32(hi[r][t], weights[r][c], a);
-                    }
-                }
-                let a = _mm512_set1_epi32(word.add(A::WORDS - 1).read());
+        let pairs: [[__m512i; 2]; R] = std::array::from_fn(|r| Q::pair512::<I>(quants[r]));
+        let words = words.add(2 * I * T * A::WORDS);
+        dot_quad::<A, R, T>(pairs.map(|[even, _]| even), words, hi, lo);
+        dot_quad::<A, R, T>(pairs.map(|[_, odd]| odd), words.add(T * A::WORDS), hi, lo);
+    }
+}
+
+/// Adds one quad of every row and token to the exact integer sums.
+///
+/// # Safety
+/// AVX-512 F, VNNI; `words` points to the quad's words of `T` tokens.
+#[inline(always)]
+unsafe fn dot_quad<A: Activations, const R: usize, const T: usize>(
+    weights: [__m512i; R],
+    words: *const i32,
+    hi: &mut [[__m512i; T]; R],
+    lo: &mut [[__m512i; T]; R],
+) {
+    // SAFETY: the caller vouches for the CPU and the words.
+    unsafe {
+        for t in 0..T {
+            let word = words.add(t * A::WORDS);
+            if A::WIDE {
+                let a = _mm512_set1_epi32(word.read());
                 for r in 0..R {
-                    lo[r][t] = _mm512_dpbusd_epi32(lo[r][t], weights[r][c], a);
+                    hi[r][t] = _mm512_dpbusd_epi32(hi[r][t], weights[r], a);
                 }
+            }
+            let a = _mm512_set1_epi32(word.add(A::WORDS - 1).read());
+            for r in 0..R {
+                lo[r][t] = _mm512_dpbusd_epi32(lo[r][t], weights[r], a);
             }
         }
     }

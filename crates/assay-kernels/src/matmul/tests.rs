@@ -178,7 +178,7 @@ fn check_bit_equal(case: &Case, n: usize, k: usize, num_tokens: usize, scales: S
     let w = PackedMatrix::pack(case.dtype, n, k, &raw).unwrap();
     let bias = inputs(n, 5);
     for profile in [ActivationProfile::A16, ActivationProfile::A8] {
-        let bias = (num_tokens % 2 == 0).then_some(&bias[..]);
+        let bias = num_tokens.is_multiple_of(2).then_some(&bias[..]);
         let expected = run(&compute(Isa::SCALAR, 1), &w, x, profile, bias);
         for isa in Isa::available() {
             let what = format!(
