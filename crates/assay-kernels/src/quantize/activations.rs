@@ -11,6 +11,8 @@ const BLOCK: usize = 32;
 /// Sums are kept per 16 elements, the narrowest sub-block of any format.
 const SUM_ELEMENTS: usize = 16;
 const WORDS_QUAD: usize = 4;
+/// Elements of one task: fewer are done sooner than another thread is woken.
+const TASK_ELEMENTS: usize = 1 << 14;
 
 /// Quantised activations `[num_tokens, k]`: integers, block scales and sub-block sums.
 ///
@@ -74,10 +76,10 @@ impl QuantizedActivations {
         let all_words = DisjointSlice::new(&mut self.words);
         let all_scales = DisjointSlice::new(&mut self.scales);
         let all_sums = DisjointSlice::new(&mut self.sums);
-        cx.pool.run(num_tiles, &|tile| {
+        let quantize_tile = |tile: usize| {
             let tokens = tokens_of(tile, num_tokens);
             let width = tokens.len();
-            // SAFETY: each tile is one task and tiles are disjoint ranges of tokens.
+            // SAFETY: tiles are disjoint ranges of tokens and each is quantised once.
             let (words, scales, sums) = unsafe {
                 (
                     all_words.part(tokens.start * words, width * words),
@@ -94,6 +96,11 @@ impl QuantizedActivations {
                 };
                 row.quantize(isa, &x[token * k..(token + 1) * k], words, scales, sums);
             }
+        };
+        let tiles_per_task = TASK_ELEMENTS.div_ceil(TILE_TOKENS * k);
+        cx.pool.run(num_tiles.div_ceil(tiles_per_task), &|task| {
+            let start = task * tiles_per_task;
+            (start..num_tiles.min(start + tiles_per_task)).for_each(quantize_tile);
         });
     }
 
