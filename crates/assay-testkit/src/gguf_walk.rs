@@ -83,14 +83,11 @@ fn read_value(header: &Header, key: &str, value: &Value) {
         "{key:?} of type {} reads as several types",
         value.type_name()
     );
-    if let Value::Array(array) = value {
-        assert_eq!(array.is_empty(), array.len() == 0, "length of {key:?}");
-        if let Array::String(strings) = array {
-            assert_eq!(strings.iter().count(), strings.len(), "strings of {key:?}");
-            assert!(
-                (0..strings.len()).all(|i| strings.get(i).is_some()),
-                "strings of {key:?}"
-            );
-        }
+    if let Value::Array(Array::String(strings)) = value {
+        assert_eq!(strings.iter().count(), strings.len(), "strings of {key:?}");
+        assert!(
+            (0..strings.len()).all(|i| strings.get(i).is_some()),
+            "strings of {key:?}"
+        );
     }
 }
