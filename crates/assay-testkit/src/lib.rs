@@ -2,4 +2,5 @@
 
 #![forbid(unsafe_code)]
 
+pub mod gguf_walk;
 pub mod gguf_writer;
