@@ -7,6 +7,7 @@
 pub mod compute;
 pub mod disjoint;
 pub mod float_mode;
+pub mod golden;
 pub mod isa;
 pub mod numerics;
 pub mod pool;
@@ -18,5 +19,6 @@ pub mod testing;
 mod x86;
 
 pub use compute::Compute;
+pub use golden::{SelfTestError, self_test};
 pub use isa::Isa;
 pub use pool::ThreadPool;
