@@ -21,9 +21,11 @@ pub struct GoldenCase {
 
 /// Every op's cases. All together stay well below the 50 ms of a start.
 pub const CASES: &[&[GoldenCase]] = &[
+    crate::float_matmul::golden::CASES,
     crate::residual::golden::CASES,
     crate::rms_norm::golden::CASES,
     crate::rope::golden::CASES,
+    crate::top_k::golden::CASES,
 ];
 
 /// Hash of output bits, little-endian, NaN canonicalised.

@@ -6,6 +6,7 @@
 
 pub mod compute;
 pub mod disjoint;
+pub mod float_matmul;
 pub mod float_mode;
 pub mod golden;
 pub mod isa;
@@ -15,6 +16,7 @@ pub mod residual;
 pub mod rms_norm;
 pub mod rope;
 pub mod testing;
+pub mod top_k;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
