@@ -1,1 +1,3 @@
-//! TODO
+//! Development only: tiny models, a scripted logits source, fixtures and check helpers.
+
+pub mod scripted;
