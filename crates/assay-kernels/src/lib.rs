@@ -7,6 +7,7 @@
 pub mod attention;
 pub mod compute;
 pub mod disjoint;
+pub mod embed;
 pub mod exp;
 pub mod exp64;
 pub mod float_matmul;
