@@ -3,5 +3,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod gguf_walk;
 pub mod gguf_writer;
 pub mod scripted;
