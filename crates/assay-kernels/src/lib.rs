@@ -7,9 +7,10 @@
 pub mod attention;
 pub mod compute;
 pub mod disjoint;
-pub mod exp64;
 pub mod exp;
+pub mod exp64;
 pub mod float_mode;
+mod gate;
 pub mod gelu_mul;
 pub mod isa;
 pub mod log_softmax;
@@ -19,6 +20,7 @@ pub mod residual;
 pub mod rms_norm;
 pub mod rope;
 pub mod silu_mul;
+mod simd;
 pub mod softcap;
 pub mod testing;
 #[cfg(target_arch = "x86_64")]
