@@ -27,6 +27,8 @@ pub mod silu_mul;
 pub mod softcap;
 pub mod testing;
 pub mod top_k;
+mod gate;
+mod simd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
