@@ -1,5 +1,4 @@
-//! Development only: tiny models, a scripted logits source, fixtures and check helpers shared by the
-//! crates' tests.
+//! Development only: tiny models, a scripted logits source, fixtures and check helpers shared by the crates' tests.
 
 #![forbid(unsafe_code)]
 
