@@ -3,3 +3,4 @@
 #![forbid(unsafe_code)]
 
 pub mod gguf_writer;
+pub mod tiny_model;
