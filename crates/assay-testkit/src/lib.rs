@@ -4,6 +4,6 @@
 
 pub mod gguf_walk;
 pub mod gguf_writer;
-pub mod tiny_model;
 #[cfg(feature = "models")]
 pub mod scripted;
+pub mod tiny_model;

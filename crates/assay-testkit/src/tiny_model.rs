@@ -77,7 +77,10 @@ impl TinyModel {
             entries: Vec::new(),
             tensors: Vec::new(),
         };
-        model.set("general.architecture", Value::String(architecture.to_owned()));
+        model.set(
+            "general.architecture",
+            Value::String(architecture.to_owned()),
+        );
         for (key, value) in [
             ("vocab_size", TINY_VOCAB as u32),
             ("context_length", 512),
@@ -95,10 +98,20 @@ impl TinyModel {
 
         let mut random = Random(seed);
         let (query, key) = (u64::from(HEADS) * HEAD_DIM, u64::from(KV_HEADS) * HEAD_DIM);
-        model.matrix("token_embd.weight", DType::Q8_0, TINY_VOCAB, HIDDEN, &mut random);
+        model.matrix(
+            "token_embd.weight",
+            DType::Q8_0,
+            TINY_VOCAB,
+            HIDDEN,
+            &mut random,
+        );
         model.norm("output_norm.weight", HIDDEN, &mut random);
         for layer in 0..TINY_LAYERS {
-            model.norm(&format!("blk.{layer}.attn_norm.weight"), HIDDEN, &mut random);
+            model.norm(
+                &format!("blk.{layer}.attn_norm.weight"),
+                HIDDEN,
+                &mut random,
+            );
             model.norm(&format!("blk.{layer}.ffn_norm.weight"), HIDDEN, &mut random);
             for (name, dtype, n, k) in [
                 ("attn_q", DType::Q4_1, query, HIDDEN),
@@ -109,7 +122,13 @@ impl TinyModel {
                 ("ffn_up", DType::F16, INTERMEDIATE, HIDDEN),
                 ("ffn_down", DType::Q6K, HIDDEN, INTERMEDIATE),
             ] {
-                model.matrix(&format!("blk.{layer}.{name}.weight"), dtype, n, k, &mut random);
+                model.matrix(
+                    &format!("blk.{layer}.{name}.weight"),
+                    dtype,
+                    n,
+                    k,
+                    &mut random,
+                );
             }
         }
         model
@@ -193,7 +212,9 @@ impl Random {
         if dtype == DType::F16 {
             return half(0.1 * self.unit()).to_vec();
         }
-        let mut bytes: Vec<u8> = (0..dtype.block_bytes()).map(|_| self.next() as u8).collect();
+        let mut bytes: Vec<u8> = (0..dtype.block_bytes())
+            .map(|_| self.next() as u8)
+            .collect();
         let size = 1.0 + 0.5 * self.unit();
         // (byte of the field, its value): the f16 scales and offsets of each format.
         let fields: &[(usize, f32)] = match dtype {

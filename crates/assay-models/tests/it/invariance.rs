@@ -208,14 +208,22 @@ fn nan_reaches_the_row_that_reads_it() {
             first_position: 0,
             blocks,
         };
-        let logits = model.forward(&batch(&[chunk(&clean, &first), chunk(&bad, &second)])).unwrap();
+        let logits = model
+            .forward(&batch(&[chunk(&clean, &first), chunk(&bad, &second)]))
+            .unwrap();
         let cx = model.compute();
         for row in 0..4 {
-            assert!(logits.log_sum_exp(cx, row).is_ok(), "row {row} reads no NaN");
+            assert!(
+                logits.log_sum_exp(cx, row).is_ok(),
+                "row {row} reads no NaN"
+            );
             assert_eq!(logits.top_k(cx, row, 3).unwrap().len(), 3, "row {row}");
         }
         for row in 4..6 {
-            assert!(logits.log_sum_exp(cx, row).is_err(), "row {row} reads a NaN");
+            assert!(
+                logits.log_sum_exp(cx, row).is_err(),
+                "row {row} reads a NaN"
+            );
             assert!(logits.top_k(cx, row, 3).is_err(), "row {row} reads a NaN");
         }
     }

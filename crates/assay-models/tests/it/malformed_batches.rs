@@ -39,15 +39,31 @@ fn every_rule() {
     check_refused("sequence 0 has no rows", |b| b.cu_seqlens[1] = 0);
     check_refused("sequence 1 has no rows", |b| b.cu_seqlens[1] = 9);
     check_refused("token id 100 at row 2", |b| b.token_ids[2] = 100);
-    check_refused("positions of sequence 0 go from 15 to 17", |b| b.positions[2] = 17);
+    check_refused("positions of sequence 0 go from 15 to 17", |b| {
+        b.positions[2] = 17
+    });
     check_refused("positions of sequence 0", |b| b.positions[0] = u32::MAX);
-    check_refused("position 512 of sequence 1 in a context of 512", |b| b.positions[3] = 512);
-    check_refused("has 1 blocks, position 16 needs 2", |b| b.block_tables[0].truncate(1));
-    check_refused("block 64 of sequence 1 in a pool of 64", |b| b.block_tables[1][0].0 = 64);
-    check_refused("written by sequence 0 and by sequence 1", |b| b.block_tables[1][0].0 = 1);
-    check_refused("written by sequence 0 and by sequence 0", |b| b.block_tables[0][1].0 = 0);
-    check_refused("logit_rows are not ascending", |b| b.logit_rows = vec![3, 2]);
-    check_refused("logit_rows are not ascending", |b| b.logit_rows = vec![2, 2]);
+    check_refused("position 512 of sequence 1 in a context of 512", |b| {
+        b.positions[3] = 512
+    });
+    check_refused("has 1 blocks, position 16 needs 2", |b| {
+        b.block_tables[0].truncate(1)
+    });
+    check_refused("block 64 of sequence 1 in a pool of 64", |b| {
+        b.block_tables[1][0].0 = 64
+    });
+    check_refused("written by sequence 0 and by sequence 1", |b| {
+        b.block_tables[1][0].0 = 1
+    });
+    check_refused("written by sequence 0 and by sequence 0", |b| {
+        b.block_tables[0][1].0 = 0
+    });
+    check_refused("logit_rows are not ascending", |b| {
+        b.logit_rows = vec![3, 2]
+    });
+    check_refused("logit_rows are not ascending", |b| {
+        b.logit_rows = vec![2, 2]
+    });
     check_refused("logit row 4 of a batch of 4", |b| b.logit_rows = vec![4]);
 }
 
@@ -59,10 +75,7 @@ fn a_shared_prefix_is_fine() {
         token_ids: vec![1, 2],
         positions: vec![16, 16],
         cu_seqlens: vec![0, 1, 2],
-        block_tables: vec![
-            vec![BlockId(0), BlockId(1)],
-            vec![BlockId(0), BlockId(2)],
-        ],
+        block_tables: vec![vec![BlockId(0), BlockId(1)], vec![BlockId(0), BlockId(2)]],
         logit_rows: vec![0, 1],
     };
     assert_eq!(model.forward(&batch).unwrap().num_rows(), 2);

@@ -14,7 +14,7 @@ use assay_testkit::tiny_model::TinyModel;
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) path: PathBuf,
-    file: Option<Arc<tempfile::NamedTempFile>>,
+    pub(crate) _temporary: Option<Arc<tempfile::NamedTempFile>>,
     pub(crate) isa: Isa,
     pub(crate) num_threads: usize,
     pub(crate) numerics: Numerics,
@@ -25,7 +25,7 @@ impl Setup {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            file: None,
+            _temporary: None,
             isa: Isa::detect(),
             num_threads: 2,
             numerics: Numerics::Exact,
@@ -42,7 +42,7 @@ impl Setup {
         // The handle deletes the file when the last copy of the setup is dropped.
         let path = file.path().to_owned();
         Self {
-            file: Some(Arc::new(file)),
+            _temporary: Some(Arc::new(file)),
             ..Self::new(path)
         }
     }
@@ -107,7 +107,11 @@ pub(crate) fn whole_prompt(model: &mut Model, token_ids: &[u32]) -> Vec<Vec<f32>
 }
 
 /// Logits of every position of `token_ids`, `chunk_len` tokens a pass.
-pub(crate) fn chunked_prompt(model: &mut Model, token_ids: &[u32], chunk_len: usize) -> Vec<Vec<f32>> {
+pub(crate) fn chunked_prompt(
+    model: &mut Model,
+    token_ids: &[u32],
+    chunk_len: usize,
+) -> Vec<Vec<f32>> {
     let blocks = blocks(0, token_ids.len());
     let mut rows = Vec::new();
     for (index, chunk) in token_ids.chunks(chunk_len).enumerate() {
