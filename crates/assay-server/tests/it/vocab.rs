@@ -62,3 +62,32 @@ fn letter(byte: u8) -> char {
     let earlier = (0..byte).filter(|byte| !printable(*byte)).count();
     char::from_u32(256 + u32::try_from(earlier).expect("small")).expect("a letter")
 }
+
+/// Reads the vocabulary as a model file's.
+pub(crate) fn tokenizer() -> Tokenizer {
+    let bytes: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
+    let spelled = bytes.iter().map(Vec::as_slice).chain(PIECES);
+    let mut texts: Vec<String> = spelled
+        .map(|bytes| bytes.iter().map(|byte| letter(*byte)).collect())
+        .collect();
+    let mut kinds = vec![1; texts.len()];
+    texts.extend(["<|go|>".to_owned(), "<|im_end|>".to_owned()]);
+    kinds.extend([3, 3]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let file = GgufWriter::new()
+        .str("general.architecture", "llama")
+        .str("tokenizer.ggml.model", "gpt2")
+        .str("tokenizer.ggml.pre", "gpt-2")
+        .str_array("tokenizer.ggml.tokens", &texts)
+        .i32_array("tokenizer.ggml.token_type", &kinds)
+        .str_array("tokenizer.ggml.merges", &[])
+        .u32("tokenizer.ggml.eos_token_id", END)
+        .build();
+    let header = Header::parse(&file).expect("a valid file");
+    Tokenizer::from_metadata(header.metadata()).expect("a valid vocabulary")
+}
+
+/// The template `source`.
+pub(crate) fn template(source: &str) -> ChatTemplate {
+    ChatTemplate::new(source, &tokenizer()).expect("a valid template")
+}
