@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use assay_api::openai::{ChatCompletionRequest, ChatMessage, Role};
-use assay_tokenizer::{ChatTemplate, Tokenizer, display_token};
+use assay_tokenizer::{
+    ChatTemplate, EncodeOptions, SpecialText, SpecialTokens, Tokenizer, display_token,
+};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, TokenCount};
@@ -11,6 +13,12 @@ use crate::error::{ApiError, TokenCount};
 /// A prompt of this many times the bytes that a full context could spell is refused unread: text may shrink
 /// somewhat on its way to tokens, never that much.
 const FAR_TOO_LONG: usize = 4;
+
+/// A rendered template is structure, and writes the beginning of the text itself.
+const RENDERED: EncodeOptions = EncodeOptions {
+    add_special: SpecialTokens::Omit,
+    parse_special: SpecialText::Parse,
+};
 
 /// Tokenizer and chat template of the served model.
 #[derive(Debug)]
@@ -28,7 +36,7 @@ impl ModelText {
         model_id: &str,
     ) -> Self {
         let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
-        let lengths = ids.map(|id| tokenizer.token_bytes(id).len());
+        let lengths = ids.filter_map(|id| tokenizer.token_bytes(id)).map(<[u8]>::len);
         let longest_token_bytes = lengths.max().unwrap_or(1).max(1);
         Self {
             tokenizer,
@@ -38,9 +46,9 @@ impl ModelText {
         }
     }
 
-    /// Text and raw bytes of a token by itself.
+    /// Text and raw bytes of a token by itself; nothing for a row's padding past the vocabulary.
     pub(crate) fn spell(&self, token_id: u32) -> (String, Vec<u8>) {
-        let bytes = self.tokenizer.token_bytes(token_id);
+        let bytes = self.tokenizer.token_bytes(token_id).unwrap_or_default();
         (display_token(bytes), bytes.to_vec())
     }
 
@@ -73,7 +81,7 @@ impl ModelText {
         }
         let token_ids = self
             .tokenizer
-            .encode(&prompt)
+            .encode(&prompt, RENDERED)
             .map_err(|error| ApiError::Internal(error.to_string()))?;
         if token_ids.is_empty() {
             let message = "it rendered nothing at all";

@@ -29,13 +29,21 @@ pub(crate) fn collect(chunks: &[Value]) -> Value {
     }
     let choices = choices.into_iter().map(|choice| {
         assert!(choice.contains_key("finish_reason"), "never finished: {choice:?}");
-        Value::Object(choice)
+        Value::Object(in_order(choice))
     });
     let mut reply = first.clone();
     reply["object"] = json!("chat.completion");
     reply["choices"] = choices.collect();
     reply["usage"] = usage;
     reply
+}
+
+/// Members in the order of the unstreamed reply, so that texts can be compared.
+fn in_order(mut choice: Map<String, Value>) -> Map<String, Value> {
+    let names = ["index", "message", "logprobs", "finish_reason", "stop_reason", "prompt_token_ids", "token_ids"];
+    let members = names.into_iter().filter_map(|name| choice.remove_entry(name)).collect();
+    assert!(choice.is_empty(), "unknown members: {choice:?}");
+    members
 }
 
 fn add(choices: &mut Vec<Map<String, Value>>, piece: &Value) {

@@ -73,18 +73,17 @@ pub(crate) fn tokenizer() -> Tokenizer {
     let mut kinds = vec![1; texts.len()];
     texts.extend(["<|go|>".to_owned(), "<|im_end|>".to_owned()]);
     kinds.extend([3, 3]);
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let file = GgufWriter::new()
         .str("general.architecture", "llama")
         .str("tokenizer.ggml.model", "gpt2")
         .str("tokenizer.ggml.pre", "gpt-2")
-        .str_array("tokenizer.ggml.tokens", &texts)
+        .str_array("tokenizer.ggml.tokens", texts)
         .i32_array("tokenizer.ggml.token_type", &kinds)
-        .str_array("tokenizer.ggml.merges", &[])
+        .str_array("tokenizer.ggml.merges", std::iter::empty::<&str>())
         .u32("tokenizer.ggml.eos_token_id", END)
         .build();
     let header = Header::parse(&file).expect("a valid file");
-    Tokenizer::from_metadata(header.metadata()).expect("a valid vocabulary")
+    Tokenizer::from_metadata(&header.metadata).expect("a valid vocabulary")
 }
 
 /// The template `source`.

@@ -92,7 +92,7 @@ impl Setup {
             .with_gate(&self.gate);
         let tokenizer = Arc::new(vocab::tokenizer());
         let token_bytes: TokenBytes = (0..vocab::size_u32())
-            .map(|id| tokenizer.token_bytes(id).to_vec())
+            .map(|id| tokenizer.token_bytes(id).expect("in the vocabulary").to_vec())
             .collect();
         let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), self.engine)
             .expect("the engine starts");
