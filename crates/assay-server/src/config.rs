@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use assay_tokenizer::TemplateDate;
+
 /// Configuration of the server; the caller reads it from flags, environment or file.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -21,6 +23,8 @@ pub struct ServerConfig {
     pub created: u64,
     /// Weights, numerics and version in one short hash.
     pub system_fingerprint: String,
+    /// The date that chat templates see; fixed, so that the same request gives the same prompt tomorrow.
+    pub template_date: TemplateDate,
     /// How long running requests may go on once a shutdown began.
     pub drain_timeout: Duration,
     /// Limits on what clients send.

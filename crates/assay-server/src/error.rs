@@ -45,7 +45,7 @@ pub enum ApiError {
         context_length: u32,
     },
     /// The chat template refused the conversation.
-    #[error("the model's chat template refused the messages: {0}")]
+    #[error("{0}")]
     Template(String),
     /// The model has no chat template.
     #[error("the model `{0}` has no chat template: it is not a chat model")]

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use assay_api::openai::{ChatCompletionRequest, ChatMessage, Role};
+use assay_api::FieldError;
+use assay_api::openai::{ChatCompletionRequest, ChatMessage, Content, Role};
 use assay_tokenizer::{
-    ChatTemplate, EncodeOptions, SpecialText, SpecialTokens, Tokenizer, display_token,
+    ChatTemplate, EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate,
+    TemplateError, Tokenizer, display_token,
 };
 use serde_json::{Map, Value, json};
 
+use crate::config::ServerConfig;
 use crate::error::{ApiError, TokenCount};
 
-/// A prompt of this many times the bytes that a full context could spell is refused unread: text may shrink
+/// A conversation of this many times the bytes that a full context could spell is refused unread: text may shrink
 /// somewhat on its way to tokens, never that much.
 const FAR_TOO_LONG: usize = 4;
 
@@ -25,6 +28,7 @@ const RENDERED: EncodeOptions = EncodeOptions {
 pub(crate) struct ModelText {
     tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
+    template_date: TemplateDate,
     model_id: String,
     longest_token_bytes: usize,
 }
@@ -33,15 +37,18 @@ impl ModelText {
     pub(crate) fn new(
         tokenizer: Arc<Tokenizer>,
         template: Option<ChatTemplate>,
-        model_id: &str,
+        config: &ServerConfig,
     ) -> Self {
         let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
-        let lengths = ids.filter_map(|id| tokenizer.token_bytes(id)).map(<[u8]>::len);
+        let lengths = ids
+            .filter_map(|id| tokenizer.token_bytes(id))
+            .map(<[u8]>::len);
         let longest_token_bytes = lengths.max().unwrap_or(1).max(1);
         Self {
             tokenizer,
             template,
-            model_id: model_id.to_owned(),
+            template_date: config.template_date,
+            model_id: config.model_id.clone(),
             longest_token_bytes,
         }
     }
@@ -69,25 +76,54 @@ impl ModelText {
         let Some(template) = &self.template else {
             return Err(ApiError::NoTemplate(self.model_id.clone()));
         };
-        let messages: Vec<Value> = chat.messages.iter().map(template_message).collect();
-        let rendered = template.render(&messages, &chat.chat_template_kwargs);
-        let prompt = rendered.map_err(|error| ApiError::Template(error.to_string()))?;
-        let at_least = prompt.len() / self.longest_token_bytes / FAR_TOO_LONG;
-        if usize::try_from(context_length).is_ok_and(|most| at_least > most) {
-            return Err(ApiError::PromptTooLong {
-                prompt_tokens: TokenCount::AtLeast(at_least),
-                context_length,
-            });
-        }
+        self.check_far_too_long(&chat.messages, context_length)?;
+        let messages: Value = chat.messages.iter().map(template_message).collect();
+        let options = RenderOptions {
+            arguments: chat.chat_template_kwargs.clone(),
+            date: self.template_date,
+            ..RenderOptions::default()
+        };
+        let prompt = template.render(&messages, &options)?;
         let token_ids = self
             .tokenizer
             .encode(&prompt, RENDERED)
             .map_err(|error| ApiError::Internal(error.to_string()))?;
         if token_ids.is_empty() {
-            let message = "it rendered nothing at all";
+            let message = "the model's chat template renders these messages to nothing";
             return Err(ApiError::Template(message.to_owned()));
         }
         Ok(token_ids)
+    }
+
+    /// Spares the work for conversations that cannot fit whatever their tokens are.
+    fn check_far_too_long(
+        &self,
+        messages: &[ChatMessage],
+        context_length: u32,
+    ) -> Result<(), ApiError> {
+        let num_bytes: usize = messages.iter().map(|one| one.content.num_bytes()).sum();
+        let at_least = num_bytes / self.longest_token_bytes / FAR_TOO_LONG;
+        match usize::try_from(context_length) {
+            Ok(most) if at_least > most => Err(ApiError::PromptTooLong {
+                prompt_tokens: TokenCount::AtLeast(at_least),
+                context_length,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A template's error is the messages', or the arguments': its source was checked when the model was loaded.
+impl From<TemplateError> for ApiError {
+    fn from(error: TemplateError) -> Self {
+        let message = error.to_string();
+        match error {
+            TemplateError::Message { index, field, .. } => {
+                FieldError::new(format!("messages[{index}]{field}"), message).into()
+            }
+            TemplateError::Argument { field, .. } => FieldError::new(field, message).into(),
+            _ => Self::Template(message),
+        }
     }
 }
 
@@ -101,7 +137,14 @@ fn template_message(message: &ChatMessage) -> Value {
     };
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(role));
-    fields.insert("content".to_owned(), json!(message.content));
+    let content = match &message.content {
+        Content::Text(text) => json!(text),
+        Content::Parts(parts) => parts
+            .iter()
+            .map(|text| json!({"type": "text", "text": text}))
+            .collect(),
+    };
+    fields.insert("content".to_owned(), content);
     if let Some(name) = &message.name {
         fields.insert("name".to_owned(), json!(name));
     }

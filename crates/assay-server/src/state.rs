@@ -61,7 +61,7 @@ impl AppState {
     ) -> Self {
         Self(Arc::new(Shared {
             engine,
-            text: Arc::new(ModelText::new(tokenizer, template, &config.model_id)),
+            text: Arc::new(ModelText::new(tokenizer, template, &config)),
             keys: ApiKeys::new(&config.api_keys),
             metrics: Arc::new(Metrics::new(&config.model_id)),
             lifecycle: Lifecycle::new(),

@@ -53,7 +53,9 @@ async fn keys_open_every_route_but_the_probes() {
         }
     }
     for right in ["Bearer first-key", "Bearer second", "bearer second"] {
-        send(&world, CHAT, &[("authorization", right)]).await.expect_status(StatusCode::OK);
+        send(&world, CHAT, &[("authorization", right)])
+            .await
+            .expect_status(StatusCode::OK);
         let nowhere = send(&world, "/nowhere", &[("authorization", right)]).await;
         nowhere.error(StatusCode::NOT_FOUND);
     }
@@ -65,32 +67,52 @@ async fn pages_of_other_sites_are_kept_out() {
     let local = [
         &[][..],
         &[("host", "127.0.0.1:8080")],
-        &[("host", "localhost:8080"), ("origin", "http://localhost:3000")],
+        &[
+            ("host", "localhost:8080"),
+            ("origin", "http://localhost:3000"),
+        ],
         &[("host", "[::1]:8080"), ("origin", "http://127.0.0.1:8080")],
     ];
     for headers in local {
-        send(&world, CHAT, headers).await.expect_status(StatusCode::OK);
+        send(&world, CHAT, headers)
+            .await
+            .expect_status(StatusCode::OK);
     }
     let foreign = [
         &[("host", "evil.example:8080")][..],
         &[("host", "127.0.0.1"), ("host", "evil.example")],
-        &[("host", "127.0.0.1:8080"), ("origin", "https://evil.example")],
+        &[
+            ("host", "127.0.0.1:8080"),
+            ("origin", "https://evil.example"),
+        ],
         &[("host", "127.0.0.1:8080"), ("origin", "null")],
-        &[("host", "127.0.0.1:8080"), ("origin", "http://localhost.evil.example")],
+        &[
+            ("host", "127.0.0.1:8080"),
+            ("origin", "http://localhost.evil.example"),
+        ],
         &[("host", "")],
     ];
     for headers in foreign {
         for path in [CHAT, "/v1/models", "/health"] {
-            let error = send(&world, path, headers).await.error(StatusCode::FORBIDDEN);
+            let error = send(&world, path, headers)
+                .await
+                .error(StatusCode::FORBIDDEN);
             assert_eq!(error["code"], "foreign_site");
         }
     }
     // With a key, or beyond loopback, names are not ours to judge.
-    let headers = [("host", "my.name.example"), ("authorization", "Bearer second")];
-    send(&keyed(), CHAT, &headers).await.expect_status(StatusCode::OK);
+    let headers = [
+        ("host", "my.name.example"),
+        ("authorization", "Bearer second"),
+    ];
+    send(&keyed(), CHAT, &headers)
+        .await
+        .expect_status(StatusCode::OK);
     let mut beyond = Setup::default();
     beyond.config.loopback = false;
-    send(&beyond.build(), CHAT, &headers).await.expect_status(StatusCode::OK);
+    send(&beyond.build(), CHAT, &headers)
+        .await
+        .expect_status(StatusCode::OK);
 }
 
 #[tokio::test]
@@ -99,10 +121,17 @@ async fn cors_is_off_unless_an_origin_is_named() {
     let mut setup = Setup::default();
     setup.config.cors_origins = vec!["https://page.example".to_owned()];
     let world = setup.build();
-    let answer = send(&world, "/v1/models", &page).await.expect_status(StatusCode::OK);
-    assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
+    let answer = send(&world, "/v1/models", &page)
+        .await
+        .expect_status(StatusCode::OK);
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        Some("https://page.example")
+    );
     let closed = World::new();
     let local = [("origin", "http://localhost:3000"), ("host", "localhost")];
-    let answer = send(&closed, "/v1/models", &local).await.expect_status(StatusCode::OK);
+    let answer = send(&closed, "/v1/models", &local)
+        .await
+        .expect_status(StatusCode::OK);
     assert_eq!(answer.header("access-control-allow-origin"), None);
 }

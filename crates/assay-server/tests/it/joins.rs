@@ -27,7 +27,8 @@ fn case() -> impl Strategy<Value = Case> {
         "\\PC{0,6}".boxed(),
         "[日本語🙂é👩‍👩‍👧\u{fffd}]{0,6}".boxed(),
     ];
-    let piece = (256..256 + u32::try_from(vocab::PIECES.len()).expect("small")).prop_map(|id| vec![id]);
+    let piece =
+        (256..256 + u32::try_from(vocab::PIECES.len()).expect("small")).prop_map(|id| vec![id]);
     let byte = (0u32..256).prop_map(|byte| vec![byte]);
     let part = prop_oneof![
         4 => text.prop_map(|text| vocab::encode(text.as_bytes())),
@@ -41,7 +42,11 @@ fn case() -> impl Strategy<Value = Case> {
         // Stops are mostly taken from the reply itself, so that they match.
         let inside = (0..=num_chars, 1..=5usize).prop_map(move |(begin, len)| {
             let stop: String = text.chars().skip(begin).take(len).collect();
-            if stop.is_empty() { "never".to_owned() } else { stop }
+            if stop.is_empty() {
+                "never".to_owned()
+            } else {
+                stop
+            }
         });
         let stops = prop::collection::vec(prop_oneof![3 => inside, 1 => "[ -~]{1,4}"], 0..3);
         let limit = prop::option::weighted(0.4, 1..=token_ids.len().max(1) + 1);
@@ -87,7 +92,10 @@ fn expected(case: &Case) -> (String, &'static str, Option<String>) {
     let mut seen = String::new();
     for char in text.chars() {
         seen.push(char);
-        let matched = case.stop.iter().filter(|stop| seen.ends_with(stop.as_str()));
+        let matched = case
+            .stop
+            .iter()
+            .filter(|stop| seen.ends_with(stop.as_str()));
         if let Some(stop) = matched.max_by_key(|stop| stop.len()) {
             let visible = seen[..seen.len() - stop.len()].to_owned();
             return (visible, "stop", Some(stop.clone()));
@@ -99,7 +107,8 @@ fn expected(case: &Case) -> (String, &'static str, Option<String>) {
 fn ends_inside_a_character(bytes: &[u8]) -> bool {
     (1..=bytes.len().min(3)).any(|len| {
         let tail = &bytes[bytes.len() - len..];
-        std::str::from_utf8(tail).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        std::str::from_utf8(tail)
+            .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
     })
 }
 
@@ -112,28 +121,51 @@ fn check(case: &Case, choice: &Value, streamed: bool) {
     assert_eq!(choice["stop_reason"].as_str(), stop.as_deref(), "{context}");
 
     let entries = choice["logprobs"]["content"].as_array().expect("entries");
-    let spelled: String = entries.iter().map(|entry| entry["token"].as_str().expect("text")).collect();
-    assert_eq!(spelled, content, "s1: tokens join to the content: {context}");
+    let spelled: String = entries
+        .iter()
+        .map(|entry| entry["token"].as_str().expect("text"))
+        .collect();
+    assert_eq!(
+        spelled, content,
+        "s1: tokens join to the content: {context}"
+    );
     let bytes: Vec<u8> = entries
         .iter()
         .flat_map(|entry| entry["bytes"].as_array().expect("bytes"))
-        .map(|byte| byte.as_u64().and_then(|byte| u8::try_from(byte).ok()).expect("a byte"))
+        .map(|byte| {
+            byte.as_u64()
+                .and_then(|byte| u8::try_from(byte).ok())
+                .expect("a byte")
+        })
         .collect();
     let mut decoded = decode(&bytes);
     if reason == "length" && decoded != content {
         // The bytes of an unfinished character are kept (s7).
         assert_eq!(decoded.pop(), Some('\u{fffd}'), "{context}");
-        assert_eq!(entries.last().expect("an entry")["token"], "", "s7: {context}");
+        assert_eq!(
+            entries.last().expect("an entry")["token"],
+            "",
+            "s7: {context}"
+        );
     }
     assert_eq!(decoded, content, "s1: bytes join to the content: {context}");
 
-    let ids: Vec<u64> = entries.iter().map(|entry| entry["token_id"].as_u64().expect("an id")).collect();
+    let ids: Vec<u64> = entries
+        .iter()
+        .map(|entry| entry["token_id"].as_u64().expect("an id"))
+        .collect();
     let asked: Vec<u64> = case.token_ids.iter().map(|id| u64::from(*id)).collect();
-    assert!(asked.starts_with(&ids), "o1: its own tokens, in order: {context}");
+    assert!(
+        asked.starts_with(&ids),
+        "o1: its own tokens, in order: {context}"
+    );
     for (entry, id) in entries.iter().zip(&case.token_ids) {
         let own = vocab::bytes(*id);
         let visible = entry["bytes"].as_array().expect("bytes").len();
-        assert!(visible == own.len() || std::ptr::eq(entry, entries.last().expect("an entry")), "{context}");
+        assert!(
+            visible == own.len() || std::ptr::eq(entry, entries.last().expect("an entry")),
+            "{context}"
+        );
     }
 }
 

@@ -35,11 +35,16 @@ async fn post_raw(address: std::net::SocketAddr, body: &Value) -> TcpStream {
 
 async fn held(world: &World) {
     let gate = world.gate.clone();
-    tokio::task::spawn_blocking(move || gate.wait_held()).await.expect("held");
+    tokio::task::spawn_blocking(move || gate.wait_held())
+        .await
+        .expect("held");
 }
 
 fn endless(stream: bool) -> Value {
-    with(ask_message("#flat 90#"), json!({"stream": stream, "max_tokens": 3_000, "temperature": 1, "n": 2}))
+    with(
+        ask_message("#flat 90#"),
+        json!({"stream": stream, "max_tokens": 3_000, "temperature": 1, "n": 2}),
+    )
 }
 
 #[tokio::test]
@@ -57,12 +62,23 @@ async fn o4_fault_154_fault_155_fault_158_a_client_gone_in_decode_frees_its_slot
         world.gate.let_through(1);
         eventually(&world, "cancelled", |stats| stats.num_cancelled == 2).await;
         let stats = world.engine.stats();
-        assert_eq!((stats.num_running, stats.num_kv_blocks_used), (0, 0), "stream: {stream}");
+        assert_eq!(
+            (stats.num_running, stats.num_kv_blocks_used),
+            (0, 0),
+            "stream: {stream}"
+        );
         assert!(stats.num_steps <= steps + 1, "stream: {stream}");
         world.gate.open();
-        let next = world.reply(&with(ask("next"), json!({"logprobs": true}))).await;
-        let entries = next["choices"][0]["logprobs"]["content"].as_array().expect("entries");
-        let spelled: String = entries.iter().map(|entry| entry["token"].as_str().expect("text")).collect();
+        let next = world
+            .reply(&with(ask("next"), json!({"logprobs": true})))
+            .await;
+        let entries = next["choices"][0]["logprobs"]["content"]
+            .as_array()
+            .expect("entries");
+        let spelled: String = entries
+            .iter()
+            .map(|entry| entry["token"].as_str().expect("text"))
+            .collect();
         assert_eq!(spelled, "next", "its entries are its own and complete");
     }
 }
@@ -87,8 +103,14 @@ async fn o4_fault_157_a_client_gone_in_prefill_is_dropped() {
         world.gate.let_through(1);
         eventually(&world, "cancelled", |stats| stats.num_cancelled == 1).await;
         let stats = world.engine.stats();
-        assert_eq!((stats.num_generation_tokens, stats.num_kv_blocks_used), (0, 0));
-        assert!(stats.num_computed_tokens <= 32, "dropped between chunks: {stats:?}");
+        assert_eq!(
+            (stats.num_generation_tokens, stats.num_kv_blocks_used),
+            (0, 0)
+        );
+        assert!(
+            stats.num_computed_tokens <= 32,
+            "dropped between chunks: {stats:?}"
+        );
         world.gate.open();
     }
 }
@@ -111,8 +133,15 @@ async fn fault_153_a_queued_client_that_has_gone_costs_no_work() {
     drop(second);
     tokio::time::sleep(Duration::from_millis(100)).await;
     world.gate.open();
-    eventually(&world, "both ended", |stats| stats.num_cancelled == 1 && stats.num_finished_end_token == 1).await;
-    assert_eq!(world.engine.stats().num_generation_tokens, 6, "only the first was worked on");
+    eventually(&world, "both ended", |stats| {
+        stats.num_cancelled == 1 && stats.num_finished_end_token == 1
+    })
+    .await;
+    assert_eq!(
+        world.engine.stats().num_generation_tokens,
+        6,
+        "only the first was worked on"
+    );
 }
 
 #[tokio::test]
@@ -128,7 +157,10 @@ async fn fault_159_many_clients_leave_and_the_server_stays() {
         }
         drop(client);
     }
-    eventually(&world, "all gone", |stats| stats.num_running == 0 && stats.num_waiting == 0).await;
+    eventually(&world, "all gone", |stats| {
+        stats.num_running == 0 && stats.num_waiting == 0
+    })
+    .await;
     assert_eq!(world.engine.stats().num_kv_blocks_used, 0);
     let reply = world.reply(&ask("still here")).await;
     assert_eq!(reply["choices"][0]["message"]["content"], "still here");
@@ -154,19 +186,29 @@ async fn a_full_queue_is_429_with_retry_after() {
     let mut queued = Vec::new();
     for n in 1..=2 {
         let waiting = world.clone();
-        queued.push(tokio::spawn(async move { waiting.reply(&ask("queued")).await }));
+        queued.push(tokio::spawn(
+            async move { waiting.reply(&ask("queued")).await },
+        ));
         eventually(&world, "queued", |stats| stats.num_waiting == n).await;
     }
     for stream in [false, true] {
-        let answer = world.post(&with(ask("one too many"), json!({"stream": stream}))).await;
+        let answer = world
+            .post(&with(ask("one too many"), json!({"stream": stream})))
+            .await;
         let error = answer.error(StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(error["code"], "queue_full");
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
     world.gate.open();
-    assert_eq!(first.await.expect("answered")["choices"][0]["message"]["content"], "first");
+    assert_eq!(
+        first.await.expect("answered")["choices"][0]["message"]["content"],
+        "first"
+    );
     for one in queued {
-        assert_eq!(one.await.expect("answered")["choices"][0]["message"]["content"], "queued");
+        assert_eq!(
+            one.await.expect("answered")["choices"][0]["message"]["content"],
+            "queued"
+        );
     }
 }
 
@@ -182,39 +224,63 @@ async fn draining_finishes_running_work_and_refuses_new() {
     } = setup.serve().await;
     let url = format!("http://{address}{CHAT}");
     let client = reqwest::Client::new();
-    let running = client.post(&url).json(&with(ask("finish me"), json!({"stream": true})));
+    let running = client
+        .post(&url)
+        .json(&with(ask("finish me"), json!({"stream": true})));
     let running = running.send().await.expect("headers");
     held(&world).await;
 
     trigger.signal();
     for _ in 0..200 {
-        if reqwest::get(format!("http://{address}/ready")).await.expect("an answer").status() != StatusCode::OK {
+        if reqwest::get(format!("http://{address}/ready"))
+            .await
+            .expect("an answer")
+            .status()
+            != StatusCode::OK
+        {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let refused = client.post(&url).json(&ask("too late")).send().await.expect("an answer");
+    let refused = client
+        .post(&url)
+        .json(&ask("too late"))
+        .send()
+        .await
+        .expect("an answer");
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(refused.headers().contains_key("retry-after"));
     let error: Value = refused.json().await.expect("JSON");
     assert_eq!(error["error"]["code"], "shutting_down");
-    let health = reqwest::get(format!("http://{address}/health")).await.expect("an answer");
+    let health = reqwest::get(format!("http://{address}/health"))
+        .await
+        .expect("an answer");
     assert_eq!(health.status(), StatusCode::OK, "still alive");
     assert!(!serving.is_finished());
 
     world.gate.open();
     let text = running.text().await.expect("the whole stream");
-    assert!(text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"), "{text}");
+    assert!(
+        text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"),
+        "{text}"
+    );
     let ended = tokio::time::timeout(Duration::from_secs(10), serving).await;
     ended.expect("in time").expect("no panic").expect("served");
-    assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
+    assert!(
+        TcpStream::connect(address).await.is_err(),
+        "the port is closed"
+    );
 }
 
 #[tokio::test]
 async fn a_second_signal_and_the_drain_timeout_both_stop() {
     for second_signal in [true, false] {
         let mut setup = Setup::default();
-        setup.config.drain_timeout = if second_signal { Duration::from_secs(60) } else { Duration::from_millis(100) };
+        setup.config.drain_timeout = if second_signal {
+            Duration::from_secs(60)
+        } else {
+            Duration::from_millis(100)
+        };
         setup.gate.slow_down(Duration::from_millis(5));
         let Served {
             address,
@@ -222,7 +288,9 @@ async fn a_second_signal_and_the_drain_timeout_both_stop() {
             serving,
             ..
         } = setup.serve().await;
-        let request = reqwest::Client::new().post(format!("http://{address}{CHAT}")).json(&endless(true));
+        let request = reqwest::Client::new()
+            .post(format!("http://{address}{CHAT}"))
+            .json(&endless(true));
         let running = request.send().await.expect("headers");
         trigger.signal();
         if second_signal {
@@ -233,7 +301,10 @@ async fn a_second_signal_and_the_drain_timeout_both_stop() {
         let ended = tokio::time::timeout(Duration::from_secs(10), serving).await;
         ended.expect("in time").expect("no panic").expect("served");
         let text = running.text().await.expect("the stream ends in order");
-        assert!(text.contains("\"code\":\"engine_stopped\"") && text.ends_with("data: [DONE]\n\n"), "{text}");
+        assert!(
+            text.contains("\"code\":\"engine_stopped\"") && text.ends_with("data: [DONE]\n\n"),
+            "{text}"
+        );
     }
 }
 
@@ -247,7 +318,9 @@ async fn idle_connections_do_not_hold_a_shutdown() {
     } = Setup::default().serve().await;
     let mut idle = TcpStream::connect(address).await.expect("a connection");
     let mut kept = TcpStream::connect(address).await.expect("a connection");
-    kept.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
+    kept.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .expect("sent");
     let mut begin = [0; 12];
     kept.read_exact(&mut begin).await.expect("an answer");
     trigger.signal();
@@ -266,11 +339,17 @@ async fn a_client_that_stops_reading_does_not_hold_its_reply_for_ever() {
     };
     setup.config.limits.write_timeout = Duration::from_millis(300);
     let Served { world, address, .. } = setup.serve().await;
-    let body = with(ask_message("#flat 90#"), json!({
-        "stream": true, "max_tokens": 20_000, "temperature": 1, "logprobs": true, "top_logprobs": 20,
-    }));
+    let body = with(
+        ask_message("#flat 90#"),
+        json!({
+            "stream": true, "max_tokens": 20_000, "temperature": 1, "logprobs": true, "top_logprobs": 20,
+        }),
+    );
     let client = post_raw(address, &body).await;
-    eventually(&world, "given up or done", |stats| stats.num_cancelled + stats.num_finished_length == 1).await;
+    eventually(&world, "given up or done", |stats| {
+        stats.num_cancelled + stats.num_finished_length == 1
+    })
+    .await;
     drop(client);
     world.reply(&ask("next")).await;
 }
@@ -282,11 +361,18 @@ async fn silence_is_kept_open_by_comments() {
     setup.gate.close();
     let world = setup.build();
     let waiting = world.clone();
-    let reply = tokio::spawn(async move { waiting.post(&with(ask("late"), json!({"stream": true}))).await });
+    let reply = tokio::spawn(async move {
+        waiting
+            .post(&with(ask("late"), json!({"stream": true})))
+            .await
+    });
     held(&world).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     world.gate.open();
     let answer = reply.await.expect("answered");
     assert!(String::from_utf8_lossy(&answer.body).contains(": keep-alive\n\n"));
-    assert_eq!(crate::stream::collect(&answer.data())["choices"][0]["message"]["content"], "late");
+    assert_eq!(
+        crate::stream::collect(&answer.data())["choices"][0]["message"]["content"],
+        "late"
+    );
 }

@@ -9,6 +9,7 @@ mod lifecycle;
 mod logprobs;
 mod models;
 mod probes;
+mod real_model;
 mod stream;
 mod vocab;
 mod world;

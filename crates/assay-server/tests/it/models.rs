@@ -8,7 +8,11 @@ use crate::world::{MODEL, Setup, World, ask, with};
 #[tokio::test]
 async fn the_list_and_single_models() {
     let world = World::new();
-    let list = world.get("/v1/models").await.expect_status(StatusCode::OK).json();
+    let list = world
+        .get("/v1/models")
+        .await
+        .expect_status(StatusCode::OK)
+        .json();
     assert_eq!(list["object"], "list");
     assert_eq!(list["data"].as_array().map(Vec::len), Some(1));
     let model = &list["data"][0];
@@ -18,9 +22,16 @@ async fn the_list_and_single_models() {
     assert_eq!(model["max_model_len"], 4_096);
     for name in [MODEL, "default", "alias/of-it", "alias%2Fof-it"] {
         let answer = world.get(&format!("/v1/models/{name}")).await;
-        assert_eq!(answer.expect_status(StatusCode::OK).json(), *model, "{name}");
+        assert_eq!(
+            answer.expect_status(StatusCode::OK).json(),
+            *model,
+            "{name}"
+        );
     }
-    let error = world.get("/v1/models/other").await.error(StatusCode::NOT_FOUND);
+    let error = world
+        .get("/v1/models/other")
+        .await
+        .error(StatusCode::NOT_FOUND);
     assert_eq!(error["code"], "model_not_found");
 }
 
@@ -36,22 +47,35 @@ async fn unknown_names_are_refused_unless_any_name_goes() {
         let error = answer.error(StatusCode::NOT_FOUND);
         assert_eq!(error["code"], "model_not_found");
         assert_eq!(error["param"], "model");
-        assert!(answer.body.len() < 1_000, "client text is not repeated at length");
+        assert!(
+            answer.body.len() < 1_000,
+            "client text is not repeated at length"
+        );
     }
     let mut setup = Setup::default();
     setup.config.any_model_name = true;
-    setup.build().reply(&with(ask("x"), json!({"model": "gpt-4o"}))).await;
+    setup
+        .build()
+        .reply(&with(ask("x"), json!({"model": "gpt-4o"})))
+        .await;
 }
 
 #[tokio::test]
 async fn replies_name_themselves() {
     let world = World::new();
     let (first, second) = (world.reply(&ask("x")).await, world.reply(&ask("x")).await);
-    assert!(first["id"].as_str().is_some_and(|id| id.starts_with("chatcmpl-")));
+    assert!(
+        first["id"]
+            .as_str()
+            .is_some_and(|id| id.starts_with("chatcmpl-"))
+    );
     assert_ne!(first["id"], second["id"]);
     assert_eq!(first["object"], "chat.completion");
     assert_eq!(first["system_fingerprint"], "fp_test");
     assert_eq!(first["seed"], 7);
     let message = &first["choices"][0]["message"];
-    assert_eq!(*message, json!({"role": "assistant", "content": "x", "refusal": null}));
+    assert_eq!(
+        *message,
+        json!({"role": "assistant", "content": "x", "refusal": null})
+    );
 }

@@ -3,7 +3,7 @@
 
 use assay_formats::gguf::Header;
 use assay_testkit::gguf_writer::GgufWriter;
-use assay_tokenizer::{ChatTemplate, Tokenizer};
+use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 /// Pieces after the single bytes: words, stop-like text, halves of characters joined to letters.
 pub(crate) const PIECES: [&[u8]; 14] = [
@@ -44,7 +44,9 @@ pub(crate) fn size_u32() -> u32 {
 pub(crate) fn bytes(id: u32) -> Vec<u8> {
     match (u8::try_from(id), usize::try_from(id).expect("small")) {
         (Ok(byte), _) => vec![byte],
-        (_, index) => PIECES.get(index - 256).map_or(Vec::new(), |piece| piece.to_vec()),
+        (_, index) => PIECES
+            .get(index - 256)
+            .map_or(Vec::new(), |piece| piece.to_vec()),
     }
 }
 
@@ -88,5 +90,5 @@ pub(crate) fn tokenizer() -> Tokenizer {
 
 /// The template `source`.
 pub(crate) fn template(source: &str) -> ChatTemplate {
-    ChatTemplate::new(source, &tokenizer()).expect("a valid template")
+    ChatTemplate::new(source, TemplateTokens::of(&tokenizer())).expect("a valid template")
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
-use assay_server::{AppState, Limits, ServerConfig, ShutdownTrigger, router, serve, shutdown_channel};
+use assay_server::{
+    AppState, Limits, ServerConfig, ShutdownTrigger, router, serve, shutdown_channel,
+};
 use assay_testkit::scripted::{ScriptedModel, StepGate, background_row, forcing_row, nan_row};
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
@@ -68,6 +70,7 @@ pub(crate) fn config() -> ServerConfig {
         cors_origins: Vec::new(),
         created: 1_700_000_000,
         system_fingerprint: "fp_test".to_owned(),
+        template_date: assay_tokenizer::TemplateDate::default(),
         drain_timeout: Duration::from_secs(20),
         limits: Limits::default(),
     }
@@ -92,7 +95,12 @@ impl Setup {
             .with_gate(&self.gate);
         let tokenizer = Arc::new(vocab::tokenizer());
         let token_bytes: TokenBytes = (0..vocab::size_u32())
-            .map(|id| tokenizer.token_bytes(id).expect("in the vocabulary").to_vec())
+            .map(|id| {
+                tokenizer
+                    .token_bytes(id)
+                    .expect("in the vocabulary")
+                    .to_vec()
+            })
             .collect();
         let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), self.engine)
             .expect("the engine starts");
@@ -123,12 +131,12 @@ impl Setup {
 /// Answers from what the prompt asks for.
 fn script(history: &[u32]) -> Vec<f32> {
     let vocab_size = vocab::size();
-    let prompt_end = history.iter().position(|id| *id == GO).map_or(history.len(), |go| go + 1);
-    let (prompt, reply) = history.split_at(prompt_end);
-    let prompt_bytes: Vec<u8> = prompt
+    let prompt_end = history
         .iter()
-        .flat_map(|id| vocab::bytes(*id))
-        .collect();
+        .position(|id| *id == GO)
+        .map_or(history.len(), |go| go + 1);
+    let (prompt, reply) = history.split_at(prompt_end);
+    let prompt_bytes: Vec<u8> = prompt.iter().flat_map(|id| vocab::bytes(*id)).collect();
     let prompt_text = String::from_utf8_lossy(&prompt_bytes);
     let order = |name: &str| {
         let (_, rest) = prompt_text.rsplit_once(&format!("#{name} "))?;
@@ -212,7 +220,8 @@ impl World {
 
     pub(crate) async fn method(&self, method: Method, path: &str) -> Answer {
         let request = Request::builder().method(method).uri(path);
-        self.send(request.body(Body::empty()).expect("a request")).await
+        self.send(request.body(Body::empty()).expect("a request"))
+            .await
     }
 
     pub(crate) async fn post_bytes(&self, body: impl Into<Body>) -> Answer {
@@ -252,7 +261,12 @@ impl World {
 impl Answer {
     #[track_caller]
     pub(crate) fn expect_status(self, status: StatusCode) -> Self {
-        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        assert_eq!(
+            self.status,
+            status,
+            "{}",
+            String::from_utf8_lossy(&self.body)
+        );
         self
     }
 
@@ -270,14 +284,21 @@ impl Answer {
         assert_eq!(self.header("content-type"), Some("application/json"));
         let body = self.json();
         let error = &body["error"];
-        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{text}");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|message| !message.is_empty()),
+            "{text}"
+        );
         let keys: Vec<_> = error.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["message", "type", "param", "code"], "{text}");
         error.clone()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().expect("text"))
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().expect("text"))
     }
 
     /// Payloads of a stream, which must be well-formed and end with `[DONE]`.
@@ -286,7 +307,9 @@ impl Answer {
         let content_type = self.header("content-type");
         assert_eq!(content_type, Some("text/event-stream; charset=utf-8"));
         let text = std::str::from_utf8(&self.body).expect("UTF-8");
-        let events = text.split_terminator("\n\n").filter(|event| !event.starts_with(':'));
+        let events = text
+            .split_terminator("\n\n")
+            .filter(|event| !event.starts_with(':'));
         let mut payloads: Vec<_> = events
             .map(|event| event.strip_prefix("data: ").expect("a data line"))
             .collect();
