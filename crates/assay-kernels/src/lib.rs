@@ -4,19 +4,31 @@
 //! Knows no model and no request. One folder per op; [`Compute`] carries the instruction set and the
 //! thread pool, and neither can change a result.
 
+pub mod attention;
 pub mod compute;
 pub mod disjoint;
+pub mod embed;
+pub mod exp;
+pub mod exp64;
 pub mod float_matmul;
 pub mod float_mode;
+pub mod gelu_mul;
 pub mod golden;
 pub mod isa;
+pub mod log_softmax;
+pub mod matmul;
 pub mod numerics;
 pub mod pool;
+pub mod quantize;
 pub mod residual;
 pub mod rms_norm;
 pub mod rope;
+pub mod silu_mul;
+pub mod softcap;
 pub mod testing;
 pub mod top_k;
+mod gate;
+mod simd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

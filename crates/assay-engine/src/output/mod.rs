@@ -1,0 +1,124 @@
+//! What leaves the engine. A token and its scores are one value all the way.
+
+mod stop;
+pub mod text;
+mod utf8;
+
+pub use text::{Pushed, TextEnd, TextPipeline};
+
+use assay_models::TokenId;
+
+/// Scores of one generated token, over the whole vocabulary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenLogprobs {
+    /// Natural log of the token's probability.
+    pub logprob: f64,
+    /// The most likely tokens, most likely first, ties by lower id, each id once.
+    pub top_logprobs: Vec<TopLogprob>,
+}
+
+/// One alternative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopLogprob {
+    /// The alternative.
+    pub token_id: TokenId,
+    /// Natural log of its probability; the same bits as the chosen token's where they are the same token.
+    pub logprob: f64,
+}
+
+/// A generated token with its scores.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenOutput {
+    /// The token.
+    pub token_id: TokenId,
+    /// Its scores, where the request asked.
+    pub logprobs: Option<TokenLogprobs>,
+}
+
+/// A token output together with the text it spells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The token and its scores.
+    pub output: TokenOutput,
+    /// Visible bytes of the token: its own raw bytes, cut where a stop string began inside it.
+    pub bytes: Vec<u8>,
+    /// Text that became complete with it; joined over entries it is the reply.
+    pub text: String,
+}
+
+/// One event of a request, in order per choice.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutputEvent {
+    /// Released entries; their texts joined are the text of this delta.
+    Delta {
+        /// Which choice.
+        choice_index: u32,
+        /// Never empty.
+        entries: Vec<Entry>,
+    },
+    /// A choice ended; nothing follows for it.
+    Finished {
+        /// Which choice.
+        choice_index: u32,
+        /// Why.
+        reason: FinishReason,
+        /// Token that ended the reply, where `include_end` asked and a token did.
+        end: Option<TokenOutput>,
+        /// Exact counts of this choice.
+        usage: Usage,
+    },
+    /// The request failed; nothing follows.
+    Failed(RequestError),
+}
+
+/// Why a choice ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// An end-of-generation token.
+    EndToken(TokenId),
+    /// A stop string, named.
+    StopString(String),
+    /// `max_tokens` or the context's end.
+    Length,
+}
+
+/// Exact token counts of one choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Prompt tokens read from the prefix cache.
+    pub cached_tokens: u32,
+    /// Generated tokens, the ending one included.
+    pub completion_tokens: u32,
+}
+
+/// A failure that belongs to one request.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RequestError {
+    /// A NaN or infinity stood in the row.
+    #[error("numerical error: a logits row held a non-finite value at position {position}")]
+    NumericalError {
+        /// Position of the token whose row it was; its successor was to be drawn.
+        position: u32,
+    },
+    /// The engine stopped before the reply was complete.
+    #[error("the engine stopped")]
+    EngineStopped,
+}
+
+/// The receiver has gone; the engine frees the request's slot within one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+/// Where a request's events go. Never blocks.
+pub trait OutputSink: Send {
+    /// Hands over one event.
+    ///
+    /// # Errors
+    /// [`Gone`] if nobody listens any more.
+    fn send(&mut self, event: OutputEvent) -> Result<(), Gone>;
+
+    /// Whether nobody listens any more; polled every step, also during prefill.
+    fn is_gone(&self) -> bool;
+}
