@@ -33,6 +33,7 @@ macro_rules! for_num_queries {
         match $num_queries {
             1 => $kernel::<S, 1, 8> $arguments,
             2 => $kernel::<S, 2, 4> $arguments,
+            3 if S::TILE_QUERIES < 24 => $kernel::<S, 3, 2> $arguments,
             3 => $kernel::<S, 3, 4> $arguments,
             4 => $kernel::<S, 4, 2> $arguments,
             5 => $kernel::<S, 5, 2> $arguments,
