@@ -179,7 +179,7 @@ fn windows_move_with_the_query_and_chunks_do_not() {
             window: Some(window),
             ..params(2, 1, 32)
         };
-        check_attention(&format!("window {window}"), &params, 530);
+        check_attention(&format!("window {window}"), &params, 330);
     }
 }
 
