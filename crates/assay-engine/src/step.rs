@@ -75,26 +75,28 @@ impl EngineCore {
             choice_index: seq_id.choice_index,
             position,
         };
+        let compute = self.model.compute();
         let row = logits.row(row_index);
         let Some(params) = request.logprobs else {
             return Ok(TokenOutput {
-                token_id: sampler::draw(row, &request.sampling, &choice.seen, key),
+                token_id: sampler::draw(compute, row, &request.sampling, &choice.seen, key),
                 logprobs: None,
             });
         };
         let num_top = params.top_logprobs as usize;
         match params.mode {
             LogprobsMode::Raw => {
-                let raw = RawLogprobs::read(self.model.compute(), logits, row_index, num_top)
+                let raw = RawLogprobs::read(compute, logits, row_index, num_top)
                     .map_err(|_| numerical_error)?;
-                let token_id = sampler::draw(row, &request.sampling, &choice.seen, key);
+                let token_id = sampler::draw(compute, row, &request.sampling, &choice.seen, key);
                 Ok(TokenOutput {
                     token_id,
                     logprobs: Some(raw.of_token(row[token_id as usize])),
                 })
             }
             LogprobsMode::Processed => {
-                let distribution = sampler::distribution(row, &request.sampling, &choice.seen);
+                let distribution =
+                    sampler::distribution(compute, row, &request.sampling, &choice.seen);
                 let token_id = sampler::draw_from(&distribution, key);
                 Ok(TokenOutput {
                     token_id,

@@ -2,8 +2,10 @@
 //!
 //! Class: Exact. Both within 1 ulp; no libm, so that every device and every C library agrees.
 
+mod slice;
 mod vector;
 
+pub use slice::exp64_slice;
 pub(crate) use vector::exp64_lanes;
 
 use crate::exp::constants::{
