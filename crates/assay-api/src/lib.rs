@@ -1,1 +1,12 @@
-//! TODO
+//! Wire types only: what clients send and what they get back, in the OpenAI shapes.
+//!
+//! A leaf: it knows no engine, no model and no transport. Requests are read strictly (no coercion, every
+//! number in its range, each fault naming its field); replies are plain serialisable structs.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod fields;
+pub mod json;
+pub mod openai;
+
+pub use error::{ErrorBody, ErrorObject, FieldError};

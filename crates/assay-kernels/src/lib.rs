@@ -4,9 +4,16 @@
 //! Knows no model and no request. One folder per op; [`Compute`] carries the instruction set and the
 //! thread pool, and neither can change a result.
 
+pub mod attention;
 pub mod compute;
+pub mod exp;
+pub mod exp64;
+pub mod gelu_mul;
 pub mod isa;
+pub mod log_softmax;
 pub mod pool;
+pub mod silu_mul;
+pub mod softcap;
 
 pub use compute::Compute;
 pub use isa::Isa;

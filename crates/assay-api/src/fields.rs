@@ -1,0 +1,257 @@
+//! Strict reading of one JSON object: fields are taken by name, null counts as absent, nothing is coerced,
+//! and every fault names the path of its field.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use crate::error::FieldError;
+
+/// The fields of one object that were not taken yet.
+#[derive(Debug)]
+pub struct Fields {
+    path: String,
+    map: Map<String, Value>,
+}
+
+/// Range of a real number; `min` itself may be excluded.
+#[derive(Clone, Copy, Debug)]
+pub struct NumberRange {
+    /// Lower end.
+    pub min: f64,
+    /// Upper end, included.
+    pub max: f64,
+    /// Whether `min` is excluded.
+    pub above_min: bool,
+}
+
+impl NumberRange {
+    /// From `min` to `max`, both included.
+    pub const fn closed(min: f64, max: f64) -> Self {
+        Self {
+            min,
+            max,
+            above_min: false,
+        }
+    }
+
+    /// Above `min`, up to `max`.
+    pub const fn above(min: f64, max: f64) -> Self {
+        Self {
+            min,
+            max,
+            above_min: true,
+        }
+    }
+
+    fn contains(&self, value: f64) -> bool {
+        value <= self.max && (value > self.min || (!self.above_min && value == self.min))
+    }
+
+    fn describe(&self) -> String {
+        let Self { min, max, .. } = self;
+        if self.above_min {
+            format!("a number above {min} and at most {max}")
+        } else {
+            format!("a number from {min} to {max}")
+        }
+    }
+}
+
+impl Fields {
+    /// Reads the object `value` at `path` (empty for the body).
+    ///
+    /// # Errors
+    /// `value` is not an object.
+    pub fn new(path: impl Into<String>, value: Value) -> Result<Self, FieldError> {
+        let path = path.into();
+        match value {
+            Value::Object(map) => Ok(Self { path, map }),
+            other if path.is_empty() => Err(FieldError::body(format!(
+                "the body must be a JSON object, not {}",
+                describe(&other)
+            ))),
+            other => Err(wrong_type(&path, "an object", &other)),
+        }
+    }
+
+    /// Path of the field `name`.
+    pub fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+
+    /// Takes a field of any type; null is absent.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        // Constant time whatever the number of fields; the order of the rest is still a function of the body.
+        self.map.swap_remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Takes a boolean.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(value)),
+            Some(other) => Err(wrong_type(&self.path_of(name), "true or false", &other)),
+        }
+    }
+
+    /// Takes an integer of `range`.
+    ///
+    /// # Errors
+    /// Another type (`1.0` and `true` too), or out of range.
+    pub fn integer(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<i64>,
+    ) -> Result<Option<i64>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => integer_value(&self.path_of(name), &value, range).map(Some),
+        }
+    }
+
+    /// Takes a real number of `range`; integers count.
+    ///
+    /// # Errors
+    /// Another type, or out of range.
+    pub fn number(&mut self, name: &str, range: NumberRange) -> Result<Option<f64>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => number_value(&self.path_of(name), &value, range).map(Some),
+        }
+    }
+
+    /// Takes a string.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn string(&mut self, name: &str) -> Result<Option<String>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(value)) => Ok(Some(value)),
+            Some(other) => Err(wrong_type(&self.path_of(name), "a string", &other)),
+        }
+    }
+
+    /// Takes one of the named strings.
+    ///
+    /// # Errors
+    /// Another type or another string; the message lists the choices.
+    pub fn choice<T: Copy>(
+        &mut self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, FieldError> {
+        let Some(text) = self.string(name)? else {
+            return Ok(None);
+        };
+        let found = choices.iter().find(|(choice, _)| *choice == text);
+        found.map(|(_, value)| Some(*value)).ok_or_else(|| {
+            let path = self.path_of(name);
+            let names: Vec<_> = choices
+                .iter()
+                .map(|(choice, _)| format!("{choice:?}"))
+                .collect();
+            let message = format!(
+                "`{path}`: must be one of {}, not {}",
+                names.join(", "),
+                crate::json::quote(&text)
+            );
+            FieldError::new(path, message)
+        })
+    }
+
+    /// Takes an object.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn object(&mut self, name: &str) -> Result<Option<Fields>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => Fields::new(self.path_of(name), value).map(Some),
+        }
+    }
+
+    /// Takes an array.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn array(&mut self, name: &str) -> Result<Option<Vec<Value>>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(values)) => Ok(Some(values)),
+            Some(other) => Err(wrong_type(&self.path_of(name), "an array", &other)),
+        }
+    }
+
+    /// Paths of the fields that nobody took.
+    pub fn untaken(&self) -> impl Iterator<Item = String> + '_ {
+        self.map.keys().map(|name| self.path_of(name))
+    }
+
+    /// The fields that nobody took.
+    pub fn into_rest(self) -> Map<String, Value> {
+        self.map
+    }
+}
+
+/// Reads an integer of `range` at `path`.
+///
+/// # Errors
+/// Another type, or out of range.
+pub fn integer_value(
+    path: &str,
+    value: &Value,
+    range: RangeInclusive<i64>,
+) -> Result<i64, FieldError> {
+    let expected = || {
+        if *range.start() == i64::MIN && *range.end() == i64::MAX {
+            "a 64-bit integer".to_owned()
+        } else if *range.end() == i64::MAX {
+            format!("an integer of at least {}", range.start())
+        } else {
+            format!("an integer from {} to {}", range.start(), range.end())
+        }
+    };
+    match value.as_i64() {
+        Some(number) if range.contains(&number) => Ok(number),
+        _ => Err(wrong_type(path, &expected(), value)),
+    }
+}
+
+/// Reads a real number of `range` at `path`.
+///
+/// # Errors
+/// Another type, or out of range.
+pub fn number_value(path: &str, value: &Value, range: NumberRange) -> Result<f64, FieldError> {
+    match value.as_f64() {
+        Some(number) if range.contains(number) => Ok(number),
+        _ => Err(wrong_type(path, &range.describe(), value)),
+    }
+}
+
+/// The fault "`path` must be `expected`", naming what stood there.
+pub fn wrong_type(path: &str, expected: &str, found: &Value) -> FieldError {
+    FieldError::new(
+        path,
+        format!("`{path}`: must be {expected}, not {}", describe(found)),
+    )
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("the string {}", crate::json::quote(text)),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}

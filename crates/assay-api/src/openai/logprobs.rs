@@ -1,0 +1,45 @@
+//! Log-probability entries. An entry belongs to the token whose text it spells; keys are exactly these.
+
+use serde::{Deserialize, Serialize};
+
+/// Scores of one choice, or of one chunk of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChoiceLogprobs {
+    /// One entry for each token that spells visible text; their `token`s joined are the content.
+    pub content: Vec<LogprobEntry>,
+    /// Always null: refusals are not told apart from content.
+    pub refusal: Option<Vec<LogprobEntry>>,
+    /// Token that ended the reply; present where the request asked, null where no token did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Option<LogprobEntry>>,
+}
+
+/// One generated token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogprobEntry {
+    /// Text that became complete with this token.
+    pub token: String,
+    /// Natural log of its probability; finite.
+    pub logprob: f64,
+    /// Its own visible bytes.
+    pub bytes: Vec<u8>,
+    /// The most likely tokens at this place, most likely first, ties by lower id.
+    pub top_logprobs: Vec<Alternative>,
+    /// Its id; present where the request asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<u32>,
+}
+
+/// One alternative.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alternative {
+    /// Its text, or `bytes:\xHH…` where its bytes are not text by themselves.
+    pub token: String,
+    /// Natural log of its probability; finite.
+    pub logprob: f64,
+    /// Its raw bytes.
+    pub bytes: Vec<u8>,
+    /// Its id; present where the request asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<u32>,
+}

@@ -1,0 +1,154 @@
+//! One message of a conversation, reduced to what a chat template may see: role and text.
+
+use serde_json::Value;
+
+use crate::error::FieldError;
+use crate::fields::{Fields, wrong_type};
+
+/// Most messages in one conversation.
+pub const MAX_MESSAGES: usize = 4_096;
+
+/// Author of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// Instructions, in the newer word.
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's answer.
+    Tool,
+}
+
+const ROLES: [(&str, Role); 5] = [
+    ("system", Role::System),
+    ("developer", Role::Developer),
+    ("user", Role::User),
+    ("assistant", Role::Assistant),
+    ("tool", Role::Tool),
+];
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatMessage {
+    /// Author.
+    pub role: Role,
+    /// Its text; parts are joined without anything between them, null and absent are empty.
+    pub content: String,
+    /// The author's name.
+    pub name: Option<String>,
+    /// The call that a tool message answers.
+    pub tool_call_id: Option<String>,
+}
+
+/// Reads `messages`; appends paths of unknown fields to `ignored`.
+pub(super) fn read_messages(
+    body: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Vec<ChatMessage>, FieldError> {
+    let Some(values) = body.array("messages")? else {
+        return Err(FieldError::new("messages", "`messages`: is required"));
+    };
+    if values.is_empty() || values.len() > MAX_MESSAGES {
+        let message = format!(
+            "`messages`: must hold 1 to {MAX_MESSAGES} messages, not {}",
+            values.len()
+        );
+        return Err(FieldError::new("messages", message));
+    }
+    let numbered = values.into_iter().enumerate();
+    numbered
+        .map(|(index, value)| read_message(format!("messages[{index}]"), value, ignored))
+        .collect()
+}
+
+fn read_message(
+    path: String,
+    value: Value,
+    ignored: &mut Vec<String>,
+) -> Result<ChatMessage, FieldError> {
+    let mut fields = Fields::new(path, value)?;
+    let Some(role) = fields.choice("role", &ROLES)? else {
+        let path = fields.path_of("role");
+        let message = format!("`{path}`: is required");
+        return Err(FieldError::new(path, message));
+    };
+    let content = read_content(&mut fields, ignored)?;
+    let name = fields.string("name")?;
+    let tool_call_id = fields.string("tool_call_id")?;
+    // SDKs send whole replies back, so empty forms of these are everyday.
+    for (field, what) in [
+        ("tool_calls", "a conversation with tool calls"),
+        ("annotations", "a conversation with annotations"),
+    ] {
+        if !fields.array(field)?.unwrap_or_default().is_empty() {
+            return Err(FieldError::unsupported(fields.path_of(field), what));
+        }
+    }
+    for (field, what) in [
+        ("function_call", "a conversation with function calls"),
+        ("audio", "audio"),
+        ("refusal", "a conversation with refusals"),
+        ("reasoning_content", "a conversation with reasoning"),
+        ("reasoning", "a conversation with reasoning"),
+    ] {
+        if fields.take(field).is_some() {
+            return Err(FieldError::unsupported(fields.path_of(field), what));
+        }
+    }
+    ignored.extend(fields.untaken());
+    Ok(ChatMessage {
+        role,
+        content,
+        name,
+        tool_call_id,
+    })
+}
+
+fn read_content(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<String, FieldError> {
+    let path = fields.path_of("content");
+    match fields.take("content") {
+        None => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text),
+        Some(Value::Array(parts)) => {
+            let mut content = String::new();
+            for (index, part) in parts.into_iter().enumerate() {
+                content.push_str(&read_part(format!("{path}[{index}]"), part, ignored)?);
+            }
+            Ok(content)
+        }
+        Some(other) => Err(wrong_type(
+            &path,
+            "a string, an array of parts or null",
+            &other,
+        )),
+    }
+}
+
+fn read_part(path: String, value: Value, ignored: &mut Vec<String>) -> Result<String, FieldError> {
+    let mut fields = Fields::new(path, value)?;
+    let kind_path = fields.path_of("type");
+    let text_path = fields.path_of("text");
+    match fields.string("type")?.as_deref() {
+        Some("text") => {}
+        Some(kind @ ("image_url" | "input_audio" | "file" | "video_url" | "refusal")) => {
+            return Err(FieldError::unsupported(
+                kind_path,
+                &format!("a part of type {kind:?}"),
+            ));
+        }
+        _ => {
+            let message = format!("`{kind_path}`: must be \"text\"");
+            return Err(FieldError::new(kind_path, message));
+        }
+    }
+    let text = fields.string("text")?;
+    ignored.extend(fields.untaken());
+    text.ok_or_else(|| {
+        let message = format!("`{text_path}`: is required");
+        FieldError::new(text_path, message)
+    })
+}

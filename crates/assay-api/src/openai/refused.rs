@@ -1,0 +1,121 @@
+//! Known request fields that this server does not act on: harmless ones are accepted, and for the others
+//! only the values that ask for nothing pass. Acting differently from what was asked is never an option.
+
+use serde_json::Value;
+
+use crate::error::FieldError;
+use crate::fields::Fields;
+
+/// Accepted with any value: they change neither tokens nor scores.
+const HARMLESS: &[&str] = &[
+    "cache_prompt",
+    "metadata",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+];
+
+/// Accepted only with these values (JSON, space-separated) or null, because they ask for nothing then.
+const ONLY: &[(&str, &str)] = &[
+    ("add_generation_prompt", "true"),
+    ("allowed_token_ids", ""),
+    ("audio", ""),
+    ("bad_words", "[]"),
+    ("best_of", "1"),
+    ("chat_template", ""),
+    ("continue_final_message", "false"),
+    ("documents", "[]"),
+    ("dry_multiplier", "0 0.0"),
+    ("dynatemp_range", "0 0.0"),
+    ("echo", "false"),
+    ("function_call", "\"none\""),
+    ("functions", "[]"),
+    ("grammar", "\"\""),
+    ("guided_choice", ""),
+    ("guided_grammar", ""),
+    ("guided_json", ""),
+    ("guided_regex", ""),
+    ("ignore_eos", "false"),
+    ("include_stop_str_in_output", "false"),
+    ("json_schema", ""),
+    ("length_penalty", "1 1.0"),
+    ("logprob_token_ids", ""),
+    ("logprobs_tool_calls", "false"),
+    ("min_tokens", "0"),
+    ("mirostat", "0"),
+    ("modalities", "[\"text\"]"),
+    ("n_predict", "-1"),
+    ("n_probs", "0"),
+    ("parallel_tool_calls", "true false"),
+    ("prediction", ""),
+    ("priority", "0"),
+    ("prompt_logprobs", ""),
+    ("return_tokens_as_token_ids", "false"),
+    ("samplers", ""),
+    ("skip_special_tokens", "true"),
+    ("spaces_between_special_tokens", "true"),
+    ("stop_token_ids", "[]"),
+    ("structured_outputs", ""),
+    ("tfs_z", "1 1.0"),
+    ("tool_choice", "\"none\" \"auto\""),
+    ("tools", "[]"),
+    ("top_a", "0 0.0"),
+    ("truncate_prompt_tokens", ""),
+    ("typical_p", "1 1.0"),
+    ("use_beam_search", "false"),
+    ("verbosity", "\"medium\""),
+    ("web_search_options", ""),
+    ("xtc_probability", "0 0.0"),
+];
+
+/// Takes all fields of the two tables.
+pub(super) fn check(body: &mut Fields) -> Result<(), FieldError> {
+    for name in HARMLESS {
+        let _ = body.take(name);
+    }
+    for (name, accepted) in ONLY {
+        if let Some(value) = body.take(name) {
+            check_only(name, accepted, &value)?;
+        }
+    }
+    check_response_format(body)
+}
+
+fn check_only(name: &str, accepted: &str, value: &Value) -> Result<(), FieldError> {
+    // Accepted values are short; a long one cannot match, so it is not written out to compare.
+    let short = match value {
+        Value::Array(items) => items.len() <= 1,
+        Value::Object(_) => false,
+        Value::String(text) => text.len() <= 16,
+        _ => true,
+    };
+    if short && !accepted.is_empty() {
+        let written = value.to_string();
+        if accepted.split(' ').any(|one| one == written) {
+            return Ok(());
+        }
+    }
+    Err(FieldError::unsupported(name, "this value"))
+}
+
+fn check_response_format(body: &mut Fields) -> Result<(), FieldError> {
+    let Some(mut format) = body.object("response_format")? else {
+        return Ok(());
+    };
+    let path = format.path_of("type");
+    match format.string("type")?.as_deref() {
+        Some("text") => Ok(()),
+        Some(kind @ ("json_object" | "json_schema")) => Err(FieldError::unsupported(
+            "response_format",
+            &format!("type {kind:?}"),
+        )),
+        _ => {
+            let message = format!("`{path}`: must be \"text\", \"json_object\" or \"json_schema\"");
+            Err(FieldError::new(path, message))
+        }
+    }
+}

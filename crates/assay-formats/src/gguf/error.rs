@@ -1,0 +1,347 @@
+//! What can be wrong with a GGUF file, with the place: header field, key or tensor, and byte offset.
+//!
+//! Names come from the file, so they are printed quoted, escaped and cut to a sane length.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::dtype::DType;
+
+/// Why a GGUF file, or one value of it, was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GgufError {
+    /// The file could not be opened or mapped.
+    #[error("cannot open {}", path.display())]
+    Open {
+        /// The path as given.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The first four bytes are not `GGUF`.
+    #[error("not a GGUF file: it begins with {found:02x?}, not with the bytes of \"GGUF\"")]
+    NotGguf {
+        /// Up to four bytes from the start of the file.
+        found: Vec<u8>,
+    },
+    /// The version field reads as a known version when its bytes are swapped.
+    #[error(
+        "version at byte 4: the file is big-endian (version {version} with its bytes swapped); only little-endian files are supported"
+    )]
+    BigEndian {
+        /// The version once swapped.
+        version: u32,
+    },
+    /// A version whose layout this reader does not know.
+    #[error("version at byte 4: GGUF version {found} is not supported, only version 3")]
+    Version {
+        /// The version as read.
+        found: u32,
+    },
+    /// One field of the file is wrong.
+    #[error("{place} at byte {offset}: {problem}")]
+    Field {
+        /// Which field.
+        place: Place,
+        /// Offset of the offending bytes from the start of the file.
+        offset: u64,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// A key exists but holds another type than the reader needs.
+    #[error(
+        "metadata key {} at byte {offset}: expected {expected}, found {found}",
+        Name(key)
+    )]
+    WrongType {
+        /// The key.
+        key: String,
+        /// Offset of the value from the start of the file.
+        offset: u64,
+        /// The type needed.
+        expected: &'static str,
+        /// The type in the file.
+        found: String,
+    },
+    /// A number has the right kind but does not fit, or is not finite.
+    #[error(
+        "metadata key {} at byte {offset}: {value} is not {expected}",
+        Name(key)
+    )]
+    OutOfRange {
+        /// The key.
+        key: String,
+        /// Offset of the value from the start of the file.
+        offset: u64,
+        /// The value as text.
+        value: String,
+        /// What would have been accepted.
+        expected: &'static str,
+    },
+}
+
+/// The field of a GGUF file that an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A field of the fixed header.
+    Header {
+        /// Its name, such as `tensor count`.
+        field: &'static str,
+    },
+    /// A field of a metadata entry.
+    Key {
+        /// Position of the entry, from 0.
+        index: usize,
+        /// The key, once it could be read.
+        key: Option<String>,
+        /// Which field of the entry.
+        field: &'static str,
+        /// The array element concerned, if one is.
+        element: Option<usize>,
+    },
+    /// A field of a tensor's description.
+    Tensor {
+        /// Position of the tensor, from 0.
+        index: usize,
+        /// The name, once it could be read.
+        name: Option<String>,
+        /// Which field of the description.
+        field: &'static str,
+        /// The dimension concerned, if one is.
+        dimension: Option<usize>,
+    },
+}
+
+impl Place {
+    /// The error that `problem` at `offset` is for this place.
+    pub(super) fn problem(self, offset: u64, problem: Problem) -> GgufError {
+        GgufError::Field {
+            place: self,
+            offset,
+            problem,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Header { field } => write!(f, "{field}"),
+            Place::Key {
+                index,
+                key: None,
+                field,
+                ..
+            } => write!(f, "metadata entry {index}, {field}"),
+            Place::Key {
+                key: Some(key),
+                field,
+                element: None,
+                ..
+            } => {
+                write!(f, "metadata key {}, {field}", Name(key))
+            }
+            Place::Key {
+                key: Some(key),
+                field,
+                element: Some(element),
+                ..
+            } => {
+                write!(
+                    f,
+                    "metadata key {}, {field} of element {element}",
+                    Name(key)
+                )
+            }
+            Place::Tensor {
+                index,
+                name: None,
+                field,
+                ..
+            } => write!(f, "tensor {index}, {field}"),
+            Place::Tensor {
+                name: Some(name),
+                field,
+                dimension: None,
+                ..
+            } => {
+                write!(f, "tensor {}, {field}", Name(name))
+            }
+            Place::Tensor {
+                name: Some(name),
+                field,
+                dimension: Some(dimension),
+                ..
+            } => {
+                write!(f, "tensor {}, {field} {dimension}", Name(name))
+            }
+        }
+    }
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file ends first.
+    #[error("needs {needed} bytes, but the file has {left} left")]
+    PastEnd {
+        /// Bytes the field takes.
+        needed: u64,
+        /// Bytes from the field's start to the end of the file.
+        left: u64,
+    },
+    /// A count that the rest of the file cannot hold.
+    #[error(
+        "count {count} of at least {min_element_bytes} bytes each does not fit in the {left} bytes left"
+    )]
+    Count {
+        /// The count as read.
+        count: u64,
+        /// The least that one element takes in the file.
+        min_element_bytes: u64,
+        /// Bytes left after the count.
+        left: u64,
+    },
+    /// A count or length above the limit of the format or of this reader.
+    #[error("{value} is above the limit of {limit}")]
+    Limit {
+        /// The value as read.
+        value: u64,
+        /// The greatest accepted.
+        limit: u64,
+    },
+    /// Text is not UTF-8.
+    #[error("not UTF-8 after {valid_bytes} bytes")]
+    NotUtf8 {
+        /// Bytes that were valid before the first bad one.
+        valid_bytes: usize,
+    },
+    /// A key or name has no characters.
+    #[error("is empty")]
+    Empty,
+    /// A key or name occurs twice.
+    #[error("occurs twice (first at byte {first})")]
+    Duplicate {
+        /// Offset of the first occurrence.
+        first: u64,
+    },
+    /// A value type number outside the format.
+    #[error("value type {found} does not exist")]
+    ValueType {
+        /// The number as read.
+        found: u32,
+    },
+    /// An array whose elements are arrays.
+    #[error("arrays of arrays are not supported")]
+    NestedArray,
+    /// A boolean that is neither 0 nor 1.
+    #[error("boolean byte {found} is neither 0 nor 1")]
+    Bool {
+        /// The byte as read.
+        found: u8,
+    },
+    /// `general.alignment` is not a u32.
+    #[error("must have type u32, found {found}")]
+    AlignmentType {
+        /// The type in the file.
+        found: String,
+    },
+    /// `general.alignment` is not an accepted power of two.
+    #[error("alignment {found} is not a power of two from 1 to {limit}")]
+    Alignment {
+        /// The value as read.
+        found: u32,
+        /// The greatest accepted.
+        limit: u32,
+    },
+    /// A tensor has no dimensions, or more than four.
+    #[error("{found} dimensions, expected 1 to 4")]
+    DimensionCount {
+        /// The number as read.
+        found: u32,
+    },
+    /// A dimension is 0.
+    #[error("is zero")]
+    Zero,
+    /// A dimension has its top bit set: negative as a signed number.
+    #[error("{found} is negative or beyond 2^63 - 1")]
+    Negative {
+        /// The number, read as signed.
+        found: i64,
+    },
+    /// The dimensions, or the byte size they imply, do not fit in 64 bits.
+    #[error("size of shape {shape:?} overflows 64 bits")]
+    Overflow {
+        /// Dimensions, innermost first.
+        shape: Vec<u64>,
+    },
+    /// A tensor type number this version does not know.
+    #[error("type {found} is not known to assay {}", env!("CARGO_PKG_VERSION"))]
+    TensorType {
+        /// The number as read.
+        found: u32,
+    },
+    /// A row is not a whole number of blocks.
+    #[error("row of {row} elements is not a whole number of {dtype} blocks of {}", dtype.block_len())]
+    PartialBlock {
+        /// Elements in a row.
+        row: u64,
+        /// The tensor's type.
+        dtype: DType,
+    },
+    /// A data offset is not a multiple of the alignment.
+    #[error("{found} is not a multiple of the alignment {alignment}")]
+    Misaligned {
+        /// The offset as read.
+        found: u64,
+        /// The file's alignment.
+        alignment: u32,
+    },
+    /// A tensor's data does not lie inside the file.
+    #[error(
+        "data at {offset} of {len} bytes after the data start {data_offset} does not fit in a file of {file_len} bytes"
+    )]
+    DataPastEnd {
+        /// The offset as read, relative to the data section.
+        offset: u64,
+        /// Byte length of the data.
+        len: u64,
+        /// Start of the data section.
+        data_offset: u64,
+        /// Length of the file.
+        file_len: u64,
+    },
+    /// Two tensors share bytes.
+    #[error("data overlaps that of tensor {}", Name(other))]
+    Overlap {
+        /// The tensor that begins earlier.
+        other: String,
+    },
+    /// The tensor list breaks off before the count in the header is reached.
+    #[error("{source_problem}; the header promises {promised} entries and {read} were read")]
+    CountMismatch {
+        /// The count in the header.
+        promised: u64,
+        /// Complete entries before the failure.
+        read: u64,
+        /// What the next entry failed with.
+        source_problem: Box<Problem>,
+    },
+}
+
+/// Text from a file as shown in an error: quoted, escaped, at most 96 characters.
+pub(super) struct Name<'a>(pub(super) &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_CHARS: usize = 96;
+        match self.0.char_indices().nth(SHOWN_CHARS) {
+            None => write!(f, "{:?}", self.0),
+            Some((cut, _)) => write!(f, "{:?}…", self.0.get(..cut).unwrap_or_default()),
+        }
+    }
+}

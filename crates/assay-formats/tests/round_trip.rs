@@ -1,0 +1,118 @@
+//! Good files: what the test kit writes is read back whole, through the parser and through the memory map.
+
+use std::io::Write;
+
+use assay_formats::gguf::{Array, GgufError, Header, Value};
+use assay_formats::{DType, GgufFile};
+use assay_testkit::gguf_writer::GgufWriter;
+
+fn every_scalar() -> Vec<(&'static str, Value)> {
+    vec![
+        ("t.u8", Value::U8(200)),
+        ("t.i8", Value::I8(-100)),
+        ("t.u16", Value::U16(60_000)),
+        ("t.i16", Value::I16(-30_000)),
+        ("t.u32", Value::U32(4_000_000_000)),
+        ("t.i32", Value::I32(-2_000_000_000)),
+        ("t.f32", Value::F32(1.5)),
+        ("t.bool", Value::Bool(true)),
+        ("t.string", Value::String("naïve 🦀".to_owned())),
+        ("t.u64", Value::U64(u64::MAX)),
+        ("t.i64", Value::I64(i64::MIN)),
+        ("t.f64", Value::F64(-2.25)),
+    ]
+}
+
+fn every_array() -> Vec<(&'static str, Value)> {
+    vec![
+        ("a.u8", Value::Array(Array::U8(vec![1, 255]))),
+        ("a.i8", Value::Array(Array::I8(vec![-1, 127]))),
+        ("a.u16", Value::Array(Array::U16(vec![1, 65_535]))),
+        ("a.i16", Value::Array(Array::I16(vec![-1, 3]))),
+        ("a.u32", Value::Array(Array::U32(vec![1, u32::MAX]))),
+        ("a.i32", Value::Array(Array::I32(vec![-1, 3]))),
+        ("a.f32", Value::Array(Array::F32(vec![-0.0, 3.5]))),
+        ("a.bool", Value::Array(Array::Bool(vec![true, false, true]))),
+        (
+            "a.string",
+            Value::Array(Array::String(
+                ["", "a", "Ġthe", "日本"].into_iter().collect(),
+            )),
+        ),
+        ("a.u64", Value::Array(Array::U64(vec![1, u64::MAX]))),
+        ("a.i64", Value::Array(Array::I64(vec![i64::MIN]))),
+        ("a.f64", Value::Array(Array::F64(vec![1e300]))),
+        (
+            "a.empty",
+            Value::Array(Array::String(std::iter::empty::<&str>().collect())),
+        ),
+    ]
+}
+
+#[test]
+fn every_value_type_is_read_back_in_order() {
+    let entries: Vec<_> = every_scalar().into_iter().chain(every_array()).collect();
+    let writer = entries
+        .iter()
+        .fold(GgufWriter::new(), |writer, (key, value)| {
+            writer.kv(key, value.clone())
+        });
+    let header = Header::parse(&writer.build()).expect("a good file");
+    let read: Vec<_> = header
+        .metadata
+        .iter()
+        .map(|(key, value)| (key, value.clone()))
+        .collect();
+    assert_eq!(read, entries);
+    for (key, value) in &entries {
+        assert_eq!(header.metadata.get(key), Some(value), "look-up of {key}");
+    }
+    assert_eq!(header.metadata.get("t.u"), None);
+    assert_eq!(header.metadata.get(""), None);
+}
+
+#[test]
+fn tensors_are_read_back_through_the_map() {
+    let f32_bytes: Vec<u8> = (0..24_u8).collect();
+    let q8_bytes: Vec<u8> = (0..68_u8).collect();
+    let bytes = GgufWriter::new()
+        .alignment(64)
+        .tensor("z.weight", DType::F32, &[3, 2], &f32_bytes)
+        .tensor("a.weight", DType::Q8_0, &[32, 1, 2], &q8_bytes)
+        .build();
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(&bytes).expect("writing it");
+    let gguf = GgufFile::open(file.path()).expect("a good file");
+    assert_eq!(gguf.bytes(), bytes);
+    assert_eq!(gguf.header().alignment, 64);
+    let names: Vec<_> = gguf
+        .tensors()
+        .iter()
+        .map(|tensor| tensor.name.as_str())
+        .collect();
+    assert_eq!(names, ["z.weight", "a.weight"]);
+    let z = gguf.tensor("z.weight").expect("z.weight");
+    assert_eq!(
+        (z.columns(), z.rows(), z.num_elements(), z.dtype),
+        (3, 2, 6, DType::F32)
+    );
+    assert_eq!(gguf.tensor_bytes(z), f32_bytes);
+    let a = gguf.tensor("a.weight").expect("a.weight");
+    assert_eq!((a.columns(), a.rows(), a.dtype), (32, 2, DType::Q8_0));
+    assert_eq!(gguf.tensor_bytes(a), q8_bytes);
+    assert_eq!(a.byte_offset % 64, 0);
+    assert!(gguf.tensor("b.weight").is_none());
+}
+
+#[test]
+fn a_missing_file_and_a_directory_are_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for path in [folder.path().join("missing.gguf"), folder.path().to_owned()] {
+        let error = GgufFile::open(&path).expect_err("not a file");
+        assert!(matches!(error, GgufError::Open { .. }), "{error}");
+        assert!(
+            error.to_string().contains(&path.display().to_string()),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Log-probabilities of one row of logits: its maximum and the logarithm of its normaliser, in f64.
+//!
+//! Class: Exact. `lp_i = f64(l_i) - f64(m) - LN64(Z)`, `Z = SUM32 in f64 of EXP64(f64(l) - f64(m))`, chunks of
+//! 1,024. Knows nothing of ids, ranks or sampling.
+
+mod reference;
+
+use thiserror::Error;
+
+use crate::Compute;
+use crate::exp64::ln64;
+
+/// Logits of one chunk of the normaliser's sum.
+pub(crate) const CHUNK_LOGITS: usize = 1_024;
+/// Virtual lanes of the sum.
+pub(crate) const SUM_LANES: usize = 32;
+
+/// A row whose logits have no distribution: it holds NaN or +infinity, or nothing above −infinity.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the row of logits is empty or has a NaN, a +infinity or no finite logit")]
+pub struct NonFiniteRow;
+
+/// What turns a logit of a row into its log-probability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogSumExp {
+    /// The row's largest logit (+0 where it is a zero of either sign).
+    pub max: f32,
+    /// `LN64(Z)`, at least 0: the normaliser relative to `max`.
+    pub ln_z: f64,
+}
+
+impl LogSumExp {
+    /// Natural log-probability of a logit of this row; −infinity for a logit of −infinity.
+    pub fn logprob(&self, logit: f32) -> f64 {
+        f64::from(logit) - f64::from(self.max) - self.ln_z
+    }
+}
+
+/// Reduces one row of raw logits, `[vocab_size]`.
+///
+/// # Errors
+/// [`NonFiniteRow`] if no distribution can be formed; a logit of −infinity alone is legal and has probability 0.
+pub fn log_sum_exp(cx: &Compute, row: &[f32]) -> Result<LogSumExp, NonFiniteRow> {
+    let _ = cx;
+    let max = reference::row_max(row);
+    if !max.is_finite() {
+        return Err(NonFiniteRow);
+    }
+    // Adding +0 makes a zero positive, whichever of ±0 came first in the row.
+    let max = max + 0.0;
+    let z = row
+        .chunks(CHUNK_LOGITS)
+        .fold(0.0, |z, chunk| z + reference::chunk_sum(chunk, max));
+    Ok(LogSumExp { max, ln_z: ln64(z) })
+}
