@@ -1,8 +1,6 @@
-//! A small table of a reply's tokens: text, probability and the runners-up, coloured on a terminal.
+//! A small table of a reply's tokens: text, probability and the other candidates, coloured on a terminal.
 
 use std::fmt::Write;
-
-use assay_engine::{Entry, TopLogprob};
 
 /// Colour follows the probability of the token that was chosen.
 const LEVELS: [(f64, &str); 4] = [(0.9, "32"), (0.5, "36"), (0.2, "33"), (0.0, "31")];
@@ -35,35 +33,35 @@ impl Colour {
     }
 }
 
-/// One line a token: its text, its probability with a bar, and up to `num_others` other candidates.
-///
-/// `display` turns a token id into readable text.
-pub(crate) fn render(
-    entries: &[Entry],
-    num_others: usize,
-    colour: Colour,
-    display: &dyn Fn(u32) -> String,
-) -> String {
+/// One token of a reply with its scores.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TokenRow {
+    /// The token as text.
+    pub(crate) token: String,
+    /// Natural log of its probability.
+    pub(crate) logprob: f64,
+    /// Other candidates, most likely first.
+    pub(crate) others: Vec<(String, f64)>,
+}
+
+/// One line a token: its text, its probability with a bar, and the other candidates.
+pub(crate) fn render(rows: &[TokenRow], colour: Colour) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "  {:<TEXT_COLUMNS$} {:>8}  {:<BAR_COLUMNS$}  instead", "token", "prob", "");
-    for entry in entries {
-        let Some(scores) = &entry.output.logprobs else { continue };
-        let probability = percent(scores.logprob) / 100.0;
+    for row in rows {
+        let probability = percent(row.logprob) / 100.0;
         let filled = (probability * BAR_COLUMNS as f64).round() as usize;
-        let bar = format!("{:<BAR_COLUMNS$}", "█".repeat(filled.min(BAR_COLUMNS)));
-        let others: Vec<String> = scores
-            .top_logprobs
+        let bar = pad(&"█".repeat(filled.min(BAR_COLUMNS)), BAR_COLUMNS);
+        let others: Vec<String> = row
+            .others
             .iter()
-            .filter(|top| top.token_id != entry.output.token_id)
-            .take(num_others)
-            .map(|top: &TopLogprob| format!("{} {:.1}%", quote(&display(top.token_id)), percent(top.logprob)))
+            .map(|(token, logprob)| format!("{} {:.1}%", quote(token), percent(*logprob)))
             .collect();
-        let text = pad(&quote(&display(entry.output.token_id)), TEXT_COLUMNS);
         let _ = writeln!(
             out,
             "  {} {:>7.2}%  {}  {}",
-            colour.paint(&text, probability),
-            percent(scores.logprob),
+            colour.paint(&pad(&quote(&row.token), TEXT_COLUMNS), probability),
+            percent(row.logprob),
             colour.paint(&bar, probability),
             others.join("  ")
         );
@@ -91,20 +89,14 @@ fn pad(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_engine::{TokenLogprobs, TokenOutput};
-
     use super::*;
 
     #[test]
-    fn each_scored_token_has_a_line_with_its_probability_and_the_others() {
-        let top = |token_id, logprob| TopLogprob { token_id, logprob };
-        let logprobs = TokenLogprobs { logprob: -0.0, top_logprobs: vec![top(1, -0.0), top(2, -3.0)] };
-        let output = TokenOutput { token_id: 1, logprobs: Some(logprobs) };
-        let entry = Entry { output, bytes: b"Hi\n".to_vec(), text: "Hi\n".to_owned() };
-        let display = |id| if id == 1 { "Hi\n".to_owned() } else { "Yo".to_owned() };
-        let plain = render(std::slice::from_ref(&entry), 2, Colour::Off, &display);
+    fn each_token_has_a_line_with_its_probability_and_the_others() {
+        let row = TokenRow { token: "Hi\n".to_owned(), logprob: -0.0, others: vec![("Yo".to_owned(), -3.0)] };
+        let plain = render(std::slice::from_ref(&row), Colour::Off);
         assert!(plain.contains("\"Hi\\n\"") && plain.contains("100.00%") && plain.contains("\"Yo\" 5.0%"), "{plain}");
         assert!(!plain.contains('\x1b'));
-        assert!(render(&[entry], 2, Colour::On, &display).contains("\x1b[32m"));
+        assert!(render(&[row], Colour::On).contains("\x1b[32m"));
     }
 }
