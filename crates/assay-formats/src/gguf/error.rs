@@ -44,8 +44,8 @@ pub enum GgufError {
     /// One field of the file is wrong.
     #[error("{place} at byte {offset}: {problem}")]
     Field {
-        /// Which field.
-        place: Place,
+        /// Which field; boxed to keep results small.
+        place: Box<Place>,
         /// Offset of the offending bytes from the start of the file.
         offset: u64,
         /// What is wrong with it.
@@ -93,8 +93,8 @@ pub enum Place {
     },
     /// A field of a metadata entry.
     Key {
-        /// Position of the entry, from 0.
-        index: usize,
+        /// Which entry.
+        ordinal: Ordinal,
         /// The key, once it could be read.
         key: Option<String>,
         /// Which field of the entry.
@@ -104,8 +104,8 @@ pub enum Place {
     },
     /// A field of a tensor's description.
     Tensor {
-        /// Position of the tensor, from 0.
-        index: usize,
+        /// Which tensor.
+        ordinal: Ordinal,
         /// The name, once it could be read.
         name: Option<String>,
         /// Which field of the description.
@@ -119,7 +119,7 @@ impl Place {
     /// The error that `problem` at `offset` is for this place.
     pub(super) fn problem(self, offset: u64, problem: Problem) -> GgufError {
         GgufError::Field {
-            place: self,
+            place: Box::new(self),
             offset,
             problem,
         }
@@ -131,54 +131,51 @@ impl fmt::Display for Place {
         match self {
             Place::Header { field } => write!(f, "{field}"),
             Place::Key {
-                index,
+                ordinal,
                 key: None,
                 field,
                 ..
-            } => write!(f, "metadata entry {index}, {field}"),
+            } => write!(f, "metadata key {ordinal}, {field}"),
             Place::Key {
+                ordinal,
                 key: Some(key),
                 field,
-                element: None,
-                ..
+                element,
             } => {
-                write!(f, "metadata key {}, {field}", Name(key))
-            }
-            Place::Key {
-                key: Some(key),
-                field,
-                element: Some(element),
-                ..
-            } => {
-                write!(
-                    f,
-                    "metadata key {}, {field} of element {element}",
-                    Name(key)
-                )
+                write!(f, "metadata key {} ({ordinal}), {field}", Name(key))?;
+                element.map_or(Ok(()), |element| write!(f, " of element {element}"))
             }
             Place::Tensor {
-                index,
+                ordinal,
                 name: None,
                 field,
                 ..
-            } => write!(f, "tensor {index}, {field}"),
+            } => write!(f, "tensor {ordinal}, {field}"),
             Place::Tensor {
+                ordinal,
                 name: Some(name),
                 field,
-                dimension: None,
-                ..
+                dimension,
             } => {
-                write!(f, "tensor {}, {field}", Name(name))
-            }
-            Place::Tensor {
-                name: Some(name),
-                field,
-                dimension: Some(dimension),
-                ..
-            } => {
-                write!(f, "tensor {}, {field} {dimension}", Name(name))
+                write!(f, "tensor {} ({ordinal}), {field}", Name(name))?;
+                dimension.map_or(Ok(()), |dimension| write!(f, " {dimension}"))
             }
         }
+    }
+}
+
+/// Position in a list whose length the header gives; printed as `3 of 5`, so that a wrong count shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ordinal {
+    /// Position, from 0.
+    pub index: usize,
+    /// Length of the list according to the header.
+    pub count: usize,
+}
+
+impl fmt::Display for Ordinal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.index.saturating_add(1), self.count)
     }
 }
 
@@ -320,16 +317,6 @@ pub enum Problem {
     Overlap {
         /// The tensor that begins earlier.
         other: String,
-    },
-    /// The tensor list breaks off before the count in the header is reached.
-    #[error("{source_problem}; the header promises {promised} entries and {read} were read")]
-    CountMismatch {
-        /// The count in the header.
-        promised: u64,
-        /// Complete entries before the failure.
-        read: u64,
-        /// What the next entry failed with.
-        source_problem: Box<Problem>,
     },
 }
 

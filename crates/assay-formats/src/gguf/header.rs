@@ -8,7 +8,7 @@
 //! Format: GGUF version 3, <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 
 use super::cursor::Cursor;
-use super::error::{GgufError, Place, Problem};
+use super::error::{GgufError, Ordinal, Place, Problem};
 use super::metadata::{self, Metadata};
 use super::tensor_info::{self, DataLayout, RawTensor, TensorInfo};
 use super::value::Value;
@@ -67,7 +67,13 @@ impl Header {
         )?;
         let mut raw = Vec::with_capacity(tensors);
         for index in 0..tensors {
-            raw.push(RawTensor::read(&mut cursor, index)?);
+            raw.push(RawTensor::read(
+                &mut cursor,
+                Ordinal {
+                    index,
+                    count: tensors,
+                },
+            )?);
         }
         let data_offset = cursor.offset().next_multiple_of(alignment.into());
         let layout = DataLayout {
@@ -75,7 +81,7 @@ impl Header {
             data_offset,
             file_len: bytes.len() as u64,
         };
-        let tensors = tensor_info::resolve(&raw, &layout)?;
+        let tensors = tensor_info::resolve(raw, &layout)?;
         Ok(Header {
             version,
             alignment,
@@ -141,8 +147,12 @@ fn alignment(metadata: &Metadata) -> Result<u32, GgufError> {
         .iter()
         .position(|(key, _)| key == ALIGNMENT_KEY)
         .unwrap_or(0);
-    let place = Place::Key {
+    let ordinal = Ordinal {
         index,
+        count: metadata.len(),
+    };
+    let place = Place::Key {
+        ordinal,
         key: Some(ALIGNMENT_KEY.to_owned()),
         field: "value",
         element: None,

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::cursor::Cursor;
-use super::error::{GgufError, Place, Problem};
+use super::error::{GgufError, Ordinal, Place, Problem};
 use super::value::{Array, StringArray, Value};
 
 /// Longest key accepted, as the format says.
@@ -40,7 +40,7 @@ impl Metadata {
     pub(super) fn read(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, GgufError> {
         let mut entries = Vec::with_capacity(count);
         for index in 0..count {
-            entries.push(Entry::read(cursor, index)?);
+            entries.push(Entry::read(cursor, Ordinal { index, count })?);
         }
         let by_key = sorted_unique(&entries)?;
         Ok(Metadata { entries, by_key })
@@ -297,11 +297,11 @@ impl Metadata {
 }
 
 impl Entry {
-    fn read(cursor: &mut Cursor<'_>, index: usize) -> Result<Entry, GgufError> {
+    fn read(cursor: &mut Cursor<'_>, ordinal: Ordinal) -> Result<Entry, GgufError> {
         let offset = cursor.offset();
         let key_place = |field| {
             move || Place::Key {
-                index,
+                ordinal,
                 key: None,
                 field,
                 element: None,
@@ -309,7 +309,7 @@ impl Entry {
         };
         let key = cursor.name(KEY_BYTES_MAX, key_place("key length"), key_place("key"))?;
         let place = |field, element| Place::Key {
-            index,
+            ordinal,
             key: Some(key.to_owned()),
             field,
             element,
@@ -334,7 +334,10 @@ fn sorted_unique(entries: &[Entry]) -> Result<Vec<u32>, GgufError> {
             && first.key == second.key
         {
             let place = Place::Key {
-                index: *second_index as usize,
+                ordinal: Ordinal {
+                    index: *second_index as usize,
+                    count: entries.len(),
+                },
                 key: Some(second.key.clone()),
                 field: "key",
                 element: None,

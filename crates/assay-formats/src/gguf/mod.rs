@@ -12,7 +12,7 @@ mod value;
 
 use std::path::Path;
 
-pub use error::{GgufError, Place, Problem};
+pub use error::{GgufError, Ordinal, Place, Problem};
 pub use header::Header;
 pub use metadata::Metadata;
 pub use tensor_info::TensorInfo;

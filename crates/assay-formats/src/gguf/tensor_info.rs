@@ -4,7 +4,7 @@
 //! another tensor (the format gives each tensor its own bytes; sharing means that the file was edited or is damaged).
 
 use super::cursor::Cursor;
-use super::error::{GgufError, Place, Problem};
+use super::error::{GgufError, Ordinal, Place, Problem};
 use crate::dtype::DType;
 
 /// Longest tensor name accepted, as the format says.
@@ -54,24 +54,22 @@ impl TensorInfo {
 }
 
 /// A description as it stands in the file, before the data section's start is known.
-pub(super) struct RawTensor<'a> {
-    name: &'a str,
-    dtype: DType,
-    shape: Vec<u64>,
-    byte_len: u64,
-    /// Relative to the data section.
-    data_offset: u64,
-    /// Where the description, and its offset field, stand in the file.
+pub(super) struct RawTensor {
+    /// Its `byte_offset` is still relative to the data section.
+    info: TensorInfo,
+    ordinal: Ordinal,
+    /// Where the description begins in the file.
     at: u64,
+    /// Where its offset field stands.
     offset_at: u64,
 }
 
-impl<'a> RawTensor<'a> {
-    pub(super) fn read(cursor: &mut Cursor<'a>, index: usize) -> Result<RawTensor<'a>, GgufError> {
+impl RawTensor {
+    pub(super) fn read(cursor: &mut Cursor<'_>, ordinal: Ordinal) -> Result<RawTensor, GgufError> {
         let at = cursor.offset();
         let name_place = |field| {
             move || Place::Tensor {
-                index,
+                ordinal,
                 name: None,
                 field,
                 dimension: None,
@@ -83,7 +81,7 @@ impl<'a> RawTensor<'a> {
             name_place("name"),
         )?;
         let place = |field, dimension| Place::Tensor {
-            index,
+            ordinal,
             name: Some(name.to_owned()),
             field,
             dimension,
@@ -91,61 +89,67 @@ impl<'a> RawTensor<'a> {
 
         let shape_at = cursor.offset();
         let shape = read_shape(cursor, &place)?;
-
         let dtype_at = cursor.offset();
         let found = cursor.u32(|| place("type", None))?;
         let dtype = DType::from_ggml(found)
             .ok_or_else(|| place("type", None).problem(dtype_at, Problem::TensorType { found }))?;
-
         let byte_len = byte_len(&shape, dtype)
             .map_err(|problem| place("shape", None).problem(shape_at, problem))?;
         let offset_at = cursor.offset();
-        let data_offset = cursor.u64(|| place("offset", None))?;
-        Ok(RawTensor {
-            name,
+        let byte_offset = cursor.u64(|| place("offset", None))?;
+
+        let info = TensorInfo {
+            name: name.to_owned(),
             dtype,
             shape,
+            byte_offset,
             byte_len,
-            data_offset,
+        };
+        Ok(RawTensor {
+            info,
+            ordinal,
             at,
             offset_at,
         })
     }
 
-    fn place(&self, index: usize, field: &'static str) -> Place {
+    fn place(&self, field: &'static str) -> Place {
+        let name = Some(self.info.name.clone());
         Place::Tensor {
-            index,
-            name: Some(self.name.to_owned()),
+            ordinal: self.ordinal,
+            name,
             field,
             dimension: None,
         }
     }
 
-    /// The description with its absolute byte range, checked against the file.
-    fn resolve(&self, index: usize, layout: &DataLayout) -> Result<TensorInfo, GgufError> {
-        let problem = |problem| self.place(index, "offset").problem(self.offset_at, problem);
-        if !self.data_offset.is_multiple_of(layout.alignment.into()) {
-            return Err(problem(Problem::Misaligned {
-                found: self.data_offset,
-                alignment: layout.alignment,
-            }));
+    /// The data's offset from the start of the file, once alignment and range are checked.
+    fn absolute_offset(&self, layout: &DataLayout) -> Result<u64, Problem> {
+        let &DataLayout {
+            alignment,
+            data_offset,
+            file_len,
+        } = layout;
+        let TensorInfo {
+            byte_offset: offset,
+            byte_len: len,
+            ..
+        } = self.info;
+        if !offset.is_multiple_of(alignment.into()) {
+            return Err(Problem::Misaligned {
+                found: offset,
+                alignment,
+            });
         }
-        let begin = layout.data_offset.checked_add(self.data_offset);
-        let end = begin.and_then(|begin| begin.checked_add(self.byte_len));
-        match (begin, end) {
-            (Some(byte_offset), Some(end)) if end <= layout.file_len => Ok(TensorInfo {
-                name: self.name.to_owned(),
-                dtype: self.dtype,
-                shape: self.shape.clone(),
-                byte_offset,
-                byte_len: self.byte_len,
+        let begin = data_offset.checked_add(offset);
+        match begin.and_then(|begin| Some((begin, begin.checked_add(len)?))) {
+            Some((begin, end)) if end <= file_len => Ok(begin),
+            _ => Err(Problem::DataPastEnd {
+                offset,
+                len,
+                data_offset,
+                file_len,
             }),
-            _ => Err(problem(Problem::DataPastEnd {
-                offset: self.data_offset,
-                len: self.byte_len,
-                data_offset: layout.data_offset,
-                file_len: layout.file_len,
-            })),
         }
     }
 }
@@ -159,50 +163,45 @@ pub(super) struct DataLayout {
 
 /// Turns descriptions into byte ranges; refuses duplicate names and overlapping data.
 pub(super) fn resolve(
-    raw: &[RawTensor<'_>],
+    mut raw: Vec<RawTensor>,
     layout: &DataLayout,
 ) -> Result<Vec<TensorInfo>, GgufError> {
-    refuse_duplicates(raw)?;
-    let tensors: Vec<TensorInfo> = raw
-        .iter()
-        .enumerate()
-        .map(|(index, tensor)| tensor.resolve(index, layout))
-        .collect::<Result<_, _>>()?;
-    refuse_overlaps(raw, &tensors)?;
-    Ok(tensors)
+    refuse_duplicates(&raw)?;
+    for tensor in &mut raw {
+        tensor.info.byte_offset = tensor
+            .absolute_offset(layout)
+            .map_err(|problem| tensor.place("offset").problem(tensor.offset_at, problem))?;
+    }
+    refuse_overlaps(&raw)?;
+    Ok(raw.into_iter().map(|tensor| tensor.info).collect())
 }
 
-fn refuse_duplicates(raw: &[RawTensor<'_>]) -> Result<(), GgufError> {
-    let mut by_name: Vec<(usize, &RawTensor<'_>)> = raw.iter().enumerate().collect();
-    by_name.sort_by_key(|(_, tensor)| tensor.name);
+fn refuse_duplicates(raw: &[RawTensor]) -> Result<(), GgufError> {
+    let mut by_name: Vec<&RawTensor> = raw.iter().collect();
+    by_name.sort_by(|a, b| a.info.name.cmp(&b.info.name));
     for pair in by_name.windows(2) {
-        if let [(_, first), (index, second)] = pair
-            && first.name == second.name
+        if let [first, second] = pair
+            && first.info.name == second.info.name
         {
-            return Err(second
-                .place(*index, "name")
-                .problem(second.at, Problem::Duplicate { first: first.at }));
+            let problem = Problem::Duplicate { first: first.at };
+            return Err(second.place("name").problem(second.at, problem));
         }
     }
     Ok(())
 }
 
-fn refuse_overlaps(raw: &[RawTensor<'_>], tensors: &[TensorInfo]) -> Result<(), GgufError> {
-    let mut by_offset: Vec<(usize, &TensorInfo, &RawTensor<'_>)> = tensors
-        .iter()
-        .zip(raw)
-        .enumerate()
-        .map(|(index, (tensor, raw))| (index, tensor, raw))
-        .collect();
-    by_offset.sort_by_key(|(_, tensor, _)| tensor.byte_offset);
+/// Expects offsets that are already checked, so that no sum here can overflow.
+fn refuse_overlaps(raw: &[RawTensor]) -> Result<(), GgufError> {
+    let mut by_offset: Vec<&RawTensor> = raw.iter().collect();
+    by_offset.sort_by_key(|tensor| tensor.info.byte_offset);
     for pair in by_offset.windows(2) {
-        if let [(_, first, _), (index, second, raw)] = pair
-            && first.byte_offset + first.byte_len > second.byte_offset
+        if let [first, second] = pair
+            && first.info.byte_offset + first.info.byte_len > second.info.byte_offset
         {
             let problem = Problem::Overlap {
-                other: first.name.clone(),
+                other: first.info.name.clone(),
             };
-            return Err(raw.place(*index, "offset").problem(raw.offset_at, problem));
+            return Err(second.place("offset").problem(second.offset_at, problem));
         }
     }
     Ok(())
