@@ -6,14 +6,23 @@
 
 pub mod attention;
 pub mod compute;
-pub mod exp;
+pub mod disjoint;
 pub mod exp64;
+pub mod exp;
+pub mod float_mode;
 pub mod gelu_mul;
 pub mod isa;
 pub mod log_softmax;
+pub mod numerics;
 pub mod pool;
+pub mod residual;
+pub mod rms_norm;
+pub mod rope;
 pub mod silu_mul;
 pub mod softcap;
+pub mod testing;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use compute::Compute;
 pub use isa::Isa;
