@@ -1,14 +1,37 @@
 //! The engine: requests in, token outputs with their scores out.
 //!
 //! Synchronous, on its own thread; knows no HTTP, no serialisation, no async. `step.rs` lists the
-//! stages of one step in order.
+//! stages of one step in order; each works on plain values of the one before.
+//!
+//! A caller spawns an [`Engine`], submits [`Request`]s through its [`EngineHandle`], and gets
+//! [`OutputEvent`]s on the sink that it handed in.
 #![forbid(unsafe_code)]
 
+pub mod batch;
+pub mod block_manager;
+mod choice;
+pub mod engine;
+mod engine_core;
+pub mod handle;
+pub mod logprobs;
+mod numerics;
 pub mod output;
 pub mod request;
+pub mod sampler;
+pub mod scheduler;
+pub mod sequence;
+pub mod stats;
+mod step;
+pub mod token_bytes;
 
+pub use engine::{Engine, EngineConfig, SpawnError};
+pub use handle::{EngineHandle, EngineState, SubmitError};
 pub use output::{
     Entry, FinishReason, Gone, OutputEvent, OutputSink, RequestError, TokenLogprobs, TokenOutput,
     TopLogprob, Usage,
 };
-pub use request::{LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams};
+pub use request::{
+    InvalidRequest, LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams,
+};
+pub use stats::EngineStats;
+pub use token_bytes::TokenBytes;

@@ -1,6 +1,10 @@
-//! What a caller asks of the engine, already validated against the model's limits.
+//! What a caller asks of the engine.
+//!
+//! Every field has a range; [`Request::validate`] checks all of them against the model, so that
+//! nothing past `submit` can fail of a bad value. Knows no wire format and no defaults.
 
-use assay_models::TokenId;
+use assay_models::{ModelInfo, TokenId};
+use thiserror::Error;
 
 /// Name of a request, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,4 +73,120 @@ pub enum LogprobsMode {
     Raw,
     /// Log-probability of the distribution that was sampled from.
     Processed,
+}
+
+impl SamplingParams {
+    /// Greedy decoding: the most likely token, everything else off.
+    pub fn greedy() -> Self {
+        Self {
+            logit_bias: Vec::new(),
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            temperature: 0.0,
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+/// Alternatives that may be asked for per token.
+pub const MAX_TOP_LOGPROBS: u32 = 20;
+
+/// A field of a [`Request`] outside its range.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{field}: {reason}")]
+pub struct InvalidRequest {
+    /// Path of the field, such as `sampling.top_p`.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Request {
+    /// Checks every field but the total length, which depends on the pool as well.
+    ///
+    /// # Errors
+    /// The first field outside its documented range.
+    pub fn validate(&self, model: &ModelInfo) -> Result<(), InvalidRequest> {
+        let vocab_size = model.vocab_size;
+        let past_vocab = |id: &TokenId| *id as usize >= vocab_size;
+        let check = |holds: bool, field: &'static str, reason: &str| {
+            holds.then_some(()).ok_or_else(|| InvalidRequest {
+                field,
+                reason: reason.to_owned(),
+            })
+        };
+        check(
+            !self.prompt_token_ids.is_empty(),
+            "prompt_token_ids",
+            "the prompt is empty",
+        )?;
+        if let Some(id) = self.prompt_token_ids.iter().find(|id| past_vocab(id)) {
+            return Err(InvalidRequest {
+                field: "prompt_token_ids",
+                reason: format!("token {id} is not below the vocabulary size {vocab_size}"),
+            });
+        }
+        check(self.num_choices >= 1, "num_choices", "at least 1")?;
+        check(self.max_tokens >= 1, "max_tokens", "at least 1")?;
+        check(
+            self.stop.iter().all(|stop| !stop.is_empty()),
+            "stop",
+            "a stop string is empty",
+        )?;
+        if let Some(logprobs) = self.logprobs {
+            check(
+                logprobs.top_logprobs <= MAX_TOP_LOGPROBS,
+                "logprobs.top_logprobs",
+                "at most 20",
+            )?;
+        }
+
+        let sampling = &self.sampling;
+        if let Some((id, _)) = sampling.logit_bias.iter().find(|(id, _)| past_vocab(id)) {
+            return Err(InvalidRequest {
+                field: "sampling.logit_bias",
+                reason: format!("token {id} is not below the vocabulary size {vocab_size}"),
+            });
+        }
+        check(
+            sampling.logit_bias.iter().all(|(_, bias)| bias.is_finite()),
+            "sampling.logit_bias",
+            "a bias is not finite",
+        )?;
+        check(
+            sampling.repetition_penalty.is_finite() && sampling.repetition_penalty > 0.0,
+            "sampling.repetition_penalty",
+            "above 0 and finite",
+        )?;
+        check(
+            (-2.0..=2.0).contains(&sampling.presence_penalty),
+            "sampling.presence_penalty",
+            "in -2..=2",
+        )?;
+        check(
+            (-2.0..=2.0).contains(&sampling.frequency_penalty),
+            "sampling.frequency_penalty",
+            "in -2..=2",
+        )?;
+        check(
+            sampling.temperature.is_finite() && sampling.temperature >= 0.0,
+            "sampling.temperature",
+            "at least 0 and finite",
+        )?;
+        check(sampling.top_k != Some(0), "sampling.top_k", "at least 1")?;
+        check(
+            sampling.top_p > 0.0 && sampling.top_p <= 1.0,
+            "sampling.top_p",
+            "above 0 and at most 1",
+        )?;
+        check(
+            (0.0..=1.0).contains(&sampling.min_p),
+            "sampling.min_p",
+            "in 0..=1",
+        )
+    }
 }

@@ -7,23 +7,29 @@
 pub mod attention;
 pub mod compute;
 pub mod disjoint;
-pub mod exp64;
 pub mod exp;
+pub mod exp64;
+pub mod float_matmul;
 pub mod float_mode;
 pub mod gelu_mul;
+pub mod golden;
 pub mod isa;
 pub mod log_softmax;
+pub mod matmul;
 pub mod numerics;
 pub mod pool;
+pub mod quantize;
 pub mod residual;
 pub mod rms_norm;
 pub mod rope;
 pub mod silu_mul;
 pub mod softcap;
 pub mod testing;
+pub mod top_k;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use compute::Compute;
+pub use golden::{SelfTestError, self_test};
 pub use isa::Isa;
 pub use pool::ThreadPool;

@@ -4,6 +4,19 @@
 //! Knows nothing of requests, sampling or time.
 #![forbid(unsafe_code)]
 
+mod arch;
+pub mod config;
+pub mod error;
 pub mod forward;
+mod kv_cache;
+mod layers;
+pub mod model;
+mod pass;
+mod validate;
+pub mod weights;
 
+pub use config::{Architecture, LayerType, ModelConfig, RopeConfig};
+pub use error::{ModelError, TensorProblem, TensorProblems};
 pub use forward::{BlockId, ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo, TokenId};
+pub use model::{LoadOptions, Model, Numerics};
+pub use weights::{LoadProgress, ProgressFn};

@@ -1,5 +1,7 @@
-//! Development only: tiny models, fixtures and check helpers shared by the crates' tests.
+//! Development only: tiny models, a scripted logits source, fixtures and check helpers shared by the crates' tests.
 
 #![forbid(unsafe_code)]
 
+pub mod gguf_walk;
 pub mod gguf_writer;
+pub mod scripted;

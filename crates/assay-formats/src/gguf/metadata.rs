@@ -29,8 +29,6 @@ pub struct Metadata {
 struct Entry {
     key: String,
     value: Value,
-    /// Where the entry begins in the file.
-    offset: u64,
     /// Where its value (from the type number on) begins.
     value_offset: u64,
 }
@@ -297,8 +295,12 @@ impl Metadata {
 }
 
 impl Entry {
+    /// Where the entry begins in the file: a u64 length and the key stand before the value.
+    fn offset(&self) -> u64 {
+        self.value_offset - self.key.len() as u64 - 8
+    }
+
     fn read(cursor: &mut Cursor<'_>, ordinal: Ordinal) -> Result<Entry, GgufError> {
-        let offset = cursor.offset();
         let key_place = |field| {
             move || Place::Key {
                 ordinal,
@@ -319,7 +321,6 @@ impl Entry {
         Ok(Entry {
             key: key.to_owned(),
             value,
-            offset,
             value_offset,
         })
     }
@@ -327,28 +328,31 @@ impl Entry {
 
 /// Positions of `entries` sorted by key; an error when a key occurs twice.
 fn sorted_unique(entries: &[Entry]) -> Result<Vec<u32>, GgufError> {
-    let mut sorted: Vec<(u32, &Entry)> = (0..).zip(entries).collect();
-    sorted.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
+    let at = |position: u32| entries.get(position as usize);
+    let key_at = |position| at(position).map_or("", |entry| entry.key.as_str());
+    let mut sorted: Vec<u32> = (0..).zip(entries).map(|(position, _)| position).collect();
+    sorted.sort_unstable_by(|&a, &b| key_at(a).cmp(key_at(b)).then(a.cmp(&b)));
     for pair in sorted.windows(2) {
-        if let [(_, first), (second_index, second)] = pair
-            && first.key == second.key
+        if let &[first, second] = pair
+            && let (Some(first), Some(repeated)) = (at(first), at(second))
+            && first.key == repeated.key
         {
+            let ordinal = Ordinal {
+                index: second as usize,
+                count: entries.len(),
+            };
+            let key = Some(repeated.key.clone());
             let place = Place::Key {
-                ordinal: Ordinal {
-                    index: *second_index as usize,
-                    count: entries.len(),
-                },
-                key: Some(second.key.clone()),
+                ordinal,
+                key,
                 field: "key",
                 element: None,
             };
-            return Err(place.problem(
-                second.offset,
-                Problem::Duplicate {
-                    first: first.offset,
-                },
-            ));
+            let problem = Problem::Duplicate {
+                first: first.offset(),
+            };
+            return Err(place.problem(repeated.offset(), problem));
         }
     }
-    Ok(sorted.into_iter().map(|(position, _)| position).collect())
+    Ok(sorted)
 }

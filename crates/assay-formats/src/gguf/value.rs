@@ -46,9 +46,9 @@ pub enum Array {
 /// An array of strings in one buffer: as compact as in the file, indexable in constant time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StringArray {
-    text: String,
+    text: Box<str>,
     /// Where each string ends in `text`.
-    ends: Vec<usize>,
+    ends: Box<[usize]>,
 }
 
 impl StringArray {
@@ -83,12 +83,15 @@ impl StringArray {
 
 impl<S: AsRef<str>> FromIterator<S> for StringArray {
     fn from_iter<I: IntoIterator<Item = S>>(strings: I) -> StringArray {
-        let mut array = StringArray::default();
+        let (mut text, mut ends) = (String::new(), Vec::new());
         for string in strings {
-            array.text.push_str(string.as_ref());
-            array.ends.push(array.text.len());
+            text.push_str(string.as_ref());
+            ends.push(text.len());
         }
-        array
+        StringArray {
+            text: text.into(),
+            ends: ends.into(),
+        }
     }
 }
 
@@ -333,12 +336,15 @@ fn bools(
     let len = cursor.check_count(len, 1, len_at, || place("array length", None))?;
     let start = cursor.offset();
     let bytes = cursor.take(len as u64, || place("array", None))?;
-    let element = |(index, &byte): (usize, &u8)| {
-        bool_from(byte).ok_or_else(|| {
-            place("value", Some(index)).problem(start + index as u64, Problem::Bool { found: byte })
-        })
-    };
-    bytes.iter().enumerate().map(element).collect()
+    let mut truths = Vec::with_capacity(len);
+    for (index, &byte) in bytes.iter().enumerate() {
+        let truth = bool_from(byte).ok_or_else(|| {
+            let at = start + index as u64;
+            place("value", Some(index)).problem(at, Problem::Bool { found: byte })
+        })?;
+        truths.push(truth);
+    }
+    Ok(truths)
 }
 
 /// Reads `len` strings in two passes, so that the buffers are exactly as large as needed.
@@ -356,15 +362,13 @@ fn strings(
         let bytes = measure.u64(|| place("string length", Some(index)))?;
         text_bytes += measure.take(bytes, || place("string", Some(index)))?.len();
     }
-    let mut array = StringArray {
-        text: String::with_capacity(text_bytes),
-        ends: Vec::with_capacity(len),
-    };
+    let (mut text, mut ends) = (String::with_capacity(text_bytes), Vec::with_capacity(len));
     for index in 0..len {
-        array
-            .text
-            .push_str(cursor.str(|| place("string", Some(index)))?);
-        array.ends.push(array.text.len());
+        text.push_str(cursor.str(|| place("string", Some(index)))?);
+        ends.push(text.len());
     }
-    Ok(array)
+    Ok(StringArray {
+        text: text.into(),
+        ends: ends.into(),
+    })
 }

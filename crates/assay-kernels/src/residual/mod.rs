@@ -3,6 +3,8 @@
 //! Class: exact. Elementwise and without a sum, so one body serves every ISA; the wide ISAs get it compiled
 //! for eight lanes.
 
+pub(crate) mod golden;
+
 use crate::Compute;
 use crate::isa::{Isa, IsaKind};
 

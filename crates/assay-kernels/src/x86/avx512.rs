@@ -41,3 +41,10 @@ pub(crate) fn sum_lanes(lanes: [__m512; 2]) -> f32 {
     let high = _mm512_extractf32x8_ps::<1>(sixteen);
     super::avx2::sum_8(_mm256_add_ps(low, high))
 }
+/// Stores sixteen values.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn store(out: &mut [f32; 16], values: __m512) {
+    // SAFETY: the array has room for the sixteen values written; the store needs no alignment.
+    unsafe { _mm512_storeu_ps(out.as_mut_ptr(), values) }
+}

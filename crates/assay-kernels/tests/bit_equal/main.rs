@@ -3,9 +3,11 @@
 //! One file per op: data plus one `check_*` helper. Shapes include empty ones, single elements, tails and
 //! unaligned starts; values include subnormals, signed zeros, infinities and NaN.
 
+mod float_matmul;
 mod residual;
 mod rms_norm;
 mod rope;
+mod top_k;
 
 use assay_kernels::testing::SeededGenerator;
 use assay_kernels::{Compute, Isa, ThreadPool};

@@ -1,5 +1,11 @@
 //! What leaves the engine. A token and its scores are one value all the way.
 
+mod stop;
+pub mod text;
+mod utf8;
+
+pub use text::{Pushed, TextEnd, TextPipeline};
+
 use assay_models::TokenId;
 
 /// Scores of one generated token, over the whole vocabulary.
@@ -90,10 +96,10 @@ pub struct Usage {
 /// A failure that belongs to one request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RequestError {
-    /// A NaN stood in the row.
-    #[error("numerical error: a logits row held NaN at position {position}")]
+    /// A NaN or infinity stood in the row.
+    #[error("numerical error: a logits row held a non-finite value at position {position}")]
     NumericalError {
-        /// Position whose successor was to be drawn.
+        /// Position of the token whose row it was; its successor was to be drawn.
         position: u32,
     },
     /// The engine stopped before the reply was complete.

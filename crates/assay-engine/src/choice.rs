@@ -1,0 +1,123 @@
+//! One choice of a request while it is generated: its text, its count, and when it ends.
+
+use assay_models::TokenId;
+
+use crate::output::{Entry, FinishReason, Pushed, TextEnd, TextPipeline, TokenOutput, Usage};
+use crate::request::Request;
+use crate::sampler::{self, SeenTokens};
+use crate::token_bytes::TokenBytes;
+
+/// State of one choice, from its first draw to its end.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    text: TextPipeline,
+    /// Filled only where the sampling parameters look at it.
+    pub(crate) seen: SeenTokens,
+    num_output_tokens: u32,
+}
+
+/// What one drawn token did to its choice.
+#[derive(Debug)]
+pub(crate) struct Advance {
+    /// Entries that are final now.
+    pub(crate) entries: Vec<Entry>,
+    /// Set if the choice ended.
+    pub(crate) finish: Option<Finish>,
+}
+
+/// How a choice ended.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    pub(crate) reason: FinishReason,
+    pub(crate) end: Option<TokenOutput>,
+    pub(crate) usage: Usage,
+}
+
+impl Choice {
+    pub(crate) fn new(request: &Request) -> Self {
+        let seen = if sampler::needs_seen_tokens(&request.sampling) {
+            SeenTokens::of_prompt(&request.prompt_token_ids)
+        } else {
+            SeenTokens::default()
+        };
+        Self {
+            text: TextPipeline::new(&request.stop),
+            seen,
+            num_output_tokens: 0,
+        }
+    }
+
+    /// Takes the drawn token through the text pipeline and decides whether the reply goes on.
+    ///
+    /// An end token spells nothing and has no entry. A stop string wins over `max_tokens` where one
+    /// token brings both.
+    pub(crate) fn advance(
+        &mut self,
+        request: &Request,
+        output: TokenOutput,
+        token_bytes: &TokenBytes,
+    ) -> Advance {
+        let token_id = output.token_id;
+        self.count(request, token_id);
+        let includes_end = request.logprobs.is_some_and(|params| params.include_end);
+        let end_output = includes_end.then(|| output.clone());
+
+        if request.end_token_ids.contains(&token_id) {
+            let reason = FinishReason::EndToken(token_id);
+            return self.finish(request, TextEnd::Complete, reason, end_output);
+        }
+        match self.text.push(output, token_bytes.get(token_id)) {
+            Pushed::Stopped { entries, stop } => Advance {
+                entries,
+                finish: Some(self.end(request, FinishReason::StopString(stop), end_output)),
+            },
+            Pushed::Continues(mut entries) if self.num_output_tokens >= request.max_tokens => {
+                let mut last = self.finish(request, TextEnd::Truncated, FinishReason::Length, None);
+                entries.append(&mut last.entries);
+                Advance { entries, ..last }
+            }
+            Pushed::Continues(entries) => Advance {
+                entries,
+                finish: None,
+            },
+        }
+    }
+
+    fn count(&mut self, request: &Request, token_id: TokenId) {
+        self.num_output_tokens += 1;
+        if sampler::needs_seen_tokens(&request.sampling) {
+            self.seen.push(token_id);
+        }
+    }
+
+    /// Releases what the pipeline holds; a last U+FFFD may still complete a stop string.
+    fn finish(
+        &mut self,
+        request: &Request,
+        text_end: TextEnd,
+        reason: FinishReason,
+        end_output: Option<TokenOutput>,
+    ) -> Advance {
+        let (entries, reason) = match self.text.finish(text_end) {
+            Pushed::Continues(entries) => (entries, reason),
+            Pushed::Stopped { entries, stop } => (entries, FinishReason::StopString(stop)),
+        };
+        Advance {
+            entries,
+            finish: Some(self.end(request, reason, end_output)),
+        }
+    }
+
+    fn end(&self, request: &Request, reason: FinishReason, end: Option<TokenOutput>) -> Finish {
+        Finish {
+            reason,
+            end,
+            usage: Usage {
+                prompt_tokens: u32::try_from(request.prompt_token_ids.len())
+                    .expect("submit refused prompts past the context"),
+                cached_tokens: 0,
+                completion_tokens: self.num_output_tokens,
+            },
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The engine thread: takes arrivals, runs steps, parks when idle, and ends in order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use assay_models::ForwardModel;
+use thiserror::Error;
+
+use crate::engine_core::EngineCore;
+use crate::handle::{EngineHandle, EngineState, Shared};
+use crate::scheduler::SchedulerConfig;
+use crate::token_bytes::TokenBytes;
+
+/// Limits of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// Sequences in a forward pass at most.
+    pub max_num_seqs: usize,
+    /// Token rows in a forward pass at most; not below `max_num_seqs`.
+    pub max_num_batched_tokens: usize,
+    /// Requests that may wait for a first place in a batch.
+    pub queue_limit: usize,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            max_num_seqs: 8,
+            max_num_batched_tokens: 512,
+            queue_limit: 1024,
+        }
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// A limit that no request could be served under.
+    #[error("{field}: {reason}")]
+    InvalidConfig {
+        /// Which limit.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The operating system gave no thread.
+    #[error("the engine thread did not start")]
+    Thread(#[source] std::io::Error),
+}
+
+/// An engine is made by [`Engine::spawn`] and used through its handle.
+#[derive(Debug)]
+pub struct Engine;
+
+impl Engine {
+    /// Starts an engine over `model` on its own thread. `token_bytes` spells the model's tokens.
+    ///
+    /// # Errors
+    /// [`SpawnError`]: a limit is out of range, or there is no thread.
+    pub fn spawn(
+        model: Box<dyn ForwardModel>,
+        token_bytes: Arc<TokenBytes>,
+        config: EngineConfig,
+    ) -> Result<EngineHandle, SpawnError> {
+        check_config(&config)?;
+        let shared = Arc::new(Shared::new(model.info().clone(), config.queue_limit));
+        let scheduler_config = SchedulerConfig {
+            max_num_seqs: config.max_num_seqs,
+            max_num_batched_tokens: config.max_num_batched_tokens,
+        };
+        let core = EngineCore::new(
+            model,
+            token_bytes,
+            scheduler_config,
+            Arc::clone(&shared.progress),
+        );
+        let thread_shared = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("assay-engine".to_owned())
+            .spawn(move || run(core, &thread_shared))
+            .map_err(SpawnError::Thread)?;
+        Ok(EngineHandle::new(shared))
+    }
+}
+
+fn check_config(config: &EngineConfig) -> Result<(), SpawnError> {
+    let limits = [
+        ("max_num_seqs", config.max_num_seqs, 1),
+        (
+            "max_num_batched_tokens",
+            config.max_num_batched_tokens,
+            config.max_num_seqs,
+        ),
+        ("queue_limit", config.queue_limit, 1),
+    ];
+    for (field, value, least) in limits {
+        if value < least {
+            return Err(SpawnError::InvalidConfig {
+                field,
+                reason: format!("{value} is below {least}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The thread's body. A broken invariant ends the engine: its requests are told, it takes no more,
+/// and nothing is tried again.
+fn run(mut core: EngineCore, shared: &Shared) {
+    let end = catch_unwind(AssertUnwindSafe(|| run_steps(&mut core, shared)));
+    let state = match end {
+        Ok(Ok(())) => EngineState::Stopped,
+        Ok(Err(error)) => {
+            tracing::error!(%error, "a forward pass failed; the engine has ended");
+            EngineState::Dead
+        }
+        Err(_) => {
+            tracing::error!("the engine thread panicked; the engine has ended");
+            EngineState::Dead
+        }
+    };
+    shared.refuse();
+    core.fail_all();
+    core.publish_stats();
+    shared.end(state);
+}
+
+fn run_steps(core: &mut EngineCore, shared: &Shared) -> Result<(), assay_models::ForwardError> {
+    loop {
+        let (arrivals, state) = shared.take(core.has_work());
+        for arrival in arrivals {
+            core.add(arrival.request, arrival.sink);
+        }
+        match state {
+            EngineState::Running => {}
+            EngineState::Draining if core.has_work() => {}
+            _ => return Ok(()),
+        }
+        core.step()?;
+    }
+}

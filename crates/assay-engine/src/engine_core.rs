@@ -1,0 +1,296 @@
+//! What the engine thread owns, and what it does to requests between the stages of a step.
+//!
+//! `step.rs` has the order of the stages; `engine.rs` the thread around it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use assay_models::ForwardModel;
+
+use crate::block_manager::BlockManager;
+use crate::choice::Choice;
+use crate::handle::Progress;
+use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput};
+use crate::request::Request;
+use crate::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
+use crate::sequence::{SeqId, Sequence};
+use crate::stats::EngineStats;
+use crate::token_bytes::TokenBytes;
+
+/// A request with at least one choice unfinished.
+struct ActiveRequest {
+    request: Request,
+    sink: Box<dyn OutputSink>,
+    /// By choice index; `None` once finished.
+    choices: Vec<Option<Choice>>,
+    phase: Phase,
+}
+
+/// An event and whose it is.
+pub(crate) struct AddressedEvent {
+    /// The request's arrival number.
+    pub(crate) arrival: u64,
+    pub(crate) event: OutputEvent,
+}
+
+/// How far a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No choice has been in a batch.
+    Queued,
+    /// Some choice has been in a batch; no token yet.
+    Prefill,
+    /// Some choice has drawn a token.
+    Drawing,
+}
+
+/// The engine's state, used by one thread.
+pub(crate) struct EngineCore {
+    pub(crate) model: Box<dyn ForwardModel>,
+    pub(crate) scheduler: Scheduler,
+    token_bytes: Arc<TokenBytes>,
+    /// By arrival number.
+    requests: BTreeMap<u64, ActiveRequest>,
+    next_arrival: u64,
+    stats: EngineStats,
+    progress: Arc<Progress>,
+}
+
+impl EngineCore {
+    pub(crate) fn new(
+        model: Box<dyn ForwardModel>,
+        token_bytes: Arc<TokenBytes>,
+        config: SchedulerConfig,
+        progress: Arc<Progress>,
+    ) -> Self {
+        let info = model.info();
+        let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens);
+        let core = Self {
+            scheduler: Scheduler::new(config, blocks),
+            model,
+            token_bytes,
+            requests: BTreeMap::new(),
+            next_arrival: 0,
+            stats: EngineStats::default(),
+            progress,
+        };
+        core.progress.publish(core.snapshot(), 0);
+        core
+    }
+
+    /// Queues a request that submit has accepted: one sequence for each choice.
+    pub(crate) fn add(&mut self, request: Request, sink: Box<dyn OutputSink>) {
+        let arrival = self.next_arrival;
+        self.next_arrival += 1;
+        for choice_index in 0..request.num_choices {
+            let seq_id = SeqId {
+                arrival,
+                choice_index,
+            };
+            self.scheduler
+                .add(Sequence::new(seq_id, request.prompt_token_ids.clone()));
+        }
+        let choices = (0..request.num_choices)
+            .map(|_| Some(Choice::new(&request)))
+            .collect();
+        let active = ActiveRequest {
+            request,
+            sink,
+            choices,
+            phase: Phase::Queued,
+        };
+        self.requests.insert(arrival, active);
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Ends every request whose client no longer listens, queued ones included.
+    pub(crate) fn drop_gone_clients(&mut self) {
+        let gone: Vec<u64> = self
+            .requests
+            .iter()
+            .filter(|(_, active)| active.sink.is_gone())
+            .map(|(&arrival, _)| arrival)
+            .collect();
+        for arrival in gone {
+            self.cancel(arrival);
+        }
+    }
+
+    /// Picks the step's tokens, and lets `submit` and the statistics see it before the long pass.
+    pub(crate) fn schedule(&mut self) -> SchedulerOutput {
+        let output = self.scheduler.schedule();
+        for scheduled in &output.scheduled {
+            if let Some(active) = self.requests.get_mut(&scheduled.seq_id.arrival)
+                && active.phase == Phase::Queued
+            {
+                active.phase = Phase::Prefill;
+            }
+        }
+        self.stats.num_preemptions += output.preempted.len() as u64;
+        if !output.scheduled.is_empty() {
+            self.stats.num_steps += 1;
+            self.stats.num_computed_tokens += output.num_tokens() as u64;
+        }
+        self.publish_stats();
+        output
+    }
+
+    /// The request and state behind a scheduled sequence.
+    pub(crate) fn choice(&self, seq_id: SeqId) -> (&Request, &Choice) {
+        let active = self
+            .requests
+            .get(&seq_id.arrival)
+            .expect("a scheduled sequence belongs to an active request");
+        let choice = active
+            .choices
+            .get(seq_id.choice_index as usize)
+            .and_then(Option::as_ref)
+            .expect("a scheduled sequence's choice is unfinished");
+        (&active.request, choice)
+    }
+
+    /// Takes a drawn token through its choice; whether the choice goes on.
+    pub(crate) fn advance_choice(
+        &mut self,
+        seq_id: SeqId,
+        output: TokenOutput,
+        events: &mut Vec<AddressedEvent>,
+    ) -> bool {
+        let SeqId {
+            arrival,
+            choice_index,
+        } = seq_id;
+        let active = self
+            .requests
+            .get_mut(&arrival)
+            .expect("a scheduled sequence belongs to an active request");
+        let slot = &mut active.choices[choice_index as usize];
+        // Another choice of the same request may have failed in this step, and all with it.
+        let Some(choice) = slot.as_mut() else {
+            return false;
+        };
+        if active.phase != Phase::Drawing {
+            active.phase = Phase::Drawing;
+            self.stats.num_prompt_tokens += active.request.prompt_token_ids.len() as u64;
+        }
+        self.stats.num_generation_tokens += 1;
+
+        let advance = choice.advance(&active.request, output, &self.token_bytes);
+        if !advance.entries.is_empty() {
+            let event = OutputEvent::Delta {
+                choice_index,
+                entries: advance.entries,
+            };
+            events.push(AddressedEvent { arrival, event });
+        }
+        let Some(finish) = advance.finish else {
+            return true;
+        };
+        *slot = None;
+        self.stats.count_finish(&finish.reason);
+        self.scheduler.finish(seq_id);
+        let event = OutputEvent::Finished {
+            choice_index,
+            reason: finish.reason,
+            end: finish.end,
+            usage: finish.usage,
+        };
+        events.push(AddressedEvent { arrival, event });
+        false
+    }
+
+    /// Fails a request, all its choices with it; nothing else is touched.
+    pub(crate) fn fail_request(
+        &mut self,
+        arrival: u64,
+        error: RequestError,
+        events: &mut Vec<AddressedEvent>,
+    ) {
+        let Some(num_choices) = self.release_sequences(arrival) else {
+            return;
+        };
+        self.stats.num_failed += num_choices;
+        if matches!(error, RequestError::NumericalError { .. }) {
+            self.stats.num_numerical_errors += 1;
+        }
+        events.push(AddressedEvent {
+            arrival,
+            event: OutputEvent::Failed(error),
+        });
+    }
+
+    /// Hands events to their sinks. A client that has gone frees its places at once.
+    pub(crate) fn emit(&mut self, events: Vec<AddressedEvent>) {
+        for AddressedEvent { arrival, event } in events {
+            let Some(active) = self.requests.get_mut(&arrival) else {
+                continue;
+            };
+            let is_failure = matches!(event, OutputEvent::Failed(_));
+            if active.sink.send(event).is_err() {
+                self.cancel(arrival);
+            } else if is_failure {
+                self.requests.remove(&arrival);
+            }
+        }
+        self.requests
+            .retain(|_, active| active.choices.iter().any(Option::is_some));
+        self.publish_stats();
+    }
+
+    /// Tells every client that the engine stopped.
+    pub(crate) fn fail_all(&mut self) {
+        let requests = std::mem::take(&mut self.requests);
+        for (_, mut active) in requests {
+            self.stats.num_failed += active.choices.iter().flatten().count() as u64;
+            // A client that has gone as well needs no word.
+            let _ = active
+                .sink
+                .send(OutputEvent::Failed(RequestError::EngineStopped));
+        }
+    }
+
+    pub(crate) fn publish_stats(&self) {
+        let num_queued = self
+            .requests
+            .values()
+            .filter(|active| active.phase == Phase::Queued)
+            .count();
+        self.progress.publish(self.snapshot(), num_queued);
+    }
+
+    fn cancel(&mut self, arrival: u64) {
+        if let Some(num_choices) = self.release_sequences(arrival) {
+            self.stats.num_cancelled += num_choices;
+        }
+        self.requests.remove(&arrival);
+    }
+
+    /// Frees places and blocks of a request's unfinished choices; how many there were.
+    fn release_sequences(&mut self, arrival: u64) -> Option<u64> {
+        let active = self.requests.get_mut(&arrival)?;
+        let mut num_choices = 0;
+        for (choice_index, slot) in (0..).zip(&mut active.choices) {
+            if slot.take().is_some() {
+                num_choices += 1;
+                self.scheduler.finish(SeqId {
+                    arrival,
+                    choice_index,
+                });
+            }
+        }
+        (num_choices > 0).then_some(num_choices)
+    }
+
+    fn snapshot(&self) -> EngineStats {
+        EngineStats {
+            num_running: self.scheduler.num_running(),
+            num_waiting: self.scheduler.num_waiting(),
+            num_kv_blocks_used: self.scheduler.blocks().num_used(),
+            num_kv_blocks: self.scheduler.blocks().num_blocks(),
+            ..self.stats
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Log-probabilities of a row: raw ones, read before anything else may use the row, and processed
+//! ones, of the distribution that was drawn from.
+//!
+//! `logprob = f64(l) − f64(max) − LN64(Z)` over the whole vocabulary (`docs/numerics.md`). The chosen
+//! token's value is computed by the same expression as the list's, so it has the same bits there.
+
+use assay_kernels::Compute;
+use assay_models::{Logits, TokenId};
+
+use crate::numerics::{LogSumExp, log_sum_exp, top_k};
+use crate::output::{TokenLogprobs, TopLogprob};
+use crate::sampler::Distribution;
+
+/// Whether every logit of the row is a number; a row that holds NaN or infinity has no softmax.
+pub fn is_finite(logits: &Logits, row_index: usize) -> bool {
+    logits.row(row_index).iter().all(|logit| logit.is_finite())
+}
+
+/// Raw scores of one row, taken before a token is drawn from it.
+#[derive(Debug)]
+pub struct RawLogprobs {
+    normaliser: LogSumExp,
+    top_logprobs: Vec<TopLogprob>,
+}
+
+impl RawLogprobs {
+    /// Reads the normaliser and the `num_top` most likely tokens (all, if there are fewer).
+    pub fn read(compute: &Compute, logits: &Logits, row_index: usize, num_top: usize) -> Self {
+        let _ = compute;
+        let normaliser = log_sum_exp(logits, row_index);
+        let top_logprobs = top_k(logits, row_index, num_top)
+            .into_iter()
+            .map(|(token_id, logit)| TopLogprob {
+                token_id,
+                logprob: normaliser.logprob(logit),
+            })
+            .collect();
+        Self {
+            normaliser,
+            top_logprobs,
+        }
+    }
+
+    /// The scores of a token whose logit in this row is `logit`.
+    pub fn of_token(self, logit: f32) -> TokenLogprobs {
+        TokenLogprobs {
+            logprob: self.normaliser.logprob(logit),
+            top_logprobs: self.top_logprobs,
+        }
+    }
+}
+
+/// Scores of `token_id` under the distribution that it was drawn from.
+pub fn processed(distribution: &Distribution, token_id: TokenId, num_top: usize) -> TokenLogprobs {
+    TokenLogprobs {
+        logprob: distribution.logprob(token_id),
+        top_logprobs: distribution.top_logprobs(num_top),
+    }
+}

@@ -1,0 +1,136 @@
+//! The distribution a token is drawn from: scores after bias, penalties and temperature, and the
+//! candidates that top-k, top-p and min-p left.
+
+use assay_models::TokenId;
+
+use crate::numerics::{exp64, ln64};
+use crate::output::TopLogprob;
+
+use super::top_k;
+
+/// A token that can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) token_id: TokenId,
+    /// exp(score − best score): the probability up to the common factor.
+    pub(super) weight: f64,
+}
+
+/// What one token is drawn from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// `[vocab_size]` scores after bias, penalties and temperature.
+    pub(super) scores: Vec<f64>,
+    /// Best score.
+    pub(super) max_score: f64,
+    /// What can be drawn, ascending by id; never empty.
+    pub(super) candidates: Vec<Candidate>,
+}
+
+impl Distribution {
+    /// All the mass on the best score, ties by lower id.
+    pub(super) fn point_mass(scores: Vec<f64>) -> Self {
+        let token_id = argmax(&scores);
+        Self {
+            max_score: scores[token_id as usize],
+            scores,
+            candidates: vec![Candidate {
+                token_id,
+                weight: 1.0,
+            }],
+        }
+    }
+
+    /// Softmax over `token_ids`, ascending; `max_score` is finite.
+    pub(super) fn softmax(
+        scores: Vec<f64>,
+        max_score: f64,
+        token_ids: impl Iterator<Item = TokenId>,
+    ) -> Self {
+        let candidates = token_ids
+            .map(|token_id| Candidate {
+                token_id,
+                weight: exp64(scores[token_id as usize] - max_score),
+            })
+            .collect();
+        Self {
+            scores,
+            max_score,
+            candidates,
+        }
+    }
+
+    /// Sum of the weights, ascending by id.
+    pub(super) fn total(&self) -> f64 {
+        self.candidates
+            .iter()
+            .fold(0.0, |total, candidate| total + candidate.weight)
+    }
+
+    /// The token at `uniform` (in [0, 1)) of the cumulative distribution over ascending ids.
+    pub fn draw(&self, uniform: f64) -> TokenId {
+        let target = uniform * self.total();
+        let mut cumulative = 0.0;
+        let mut drawn = 0;
+        for candidate in &self.candidates {
+            if candidate.weight > 0.0 {
+                drawn = candidate.token_id;
+            }
+            cumulative += candidate.weight;
+            if cumulative > target {
+                break;
+            }
+        }
+        drawn
+    }
+
+    /// Log-probability of `token_id` here; minus infinity where it cannot be drawn.
+    pub fn logprob(&self, token_id: TokenId) -> f64 {
+        let is_candidate = self
+            .candidates
+            .binary_search_by_key(&token_id, |candidate| candidate.token_id)
+            .is_ok();
+        if is_candidate {
+            self.candidate_logprob(token_id, ln64(self.total()))
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// The `k` most likely tokens (all, if there are fewer), most likely first, ties by lower id.
+    /// Tokens that cannot be drawn follow with minus infinity, by id.
+    pub fn top_logprobs(&self, k: usize) -> Vec<TopLogprob> {
+        let mut reachable = vec![f64::NEG_INFINITY; self.scores.len()];
+        let ln_total = ln64(self.total());
+        for candidate in &self.candidates {
+            reachable[candidate.token_id as usize] =
+                self.candidate_logprob(candidate.token_id, ln_total);
+        }
+        top_k::ranked(&reachable, k)
+            .into_iter()
+            .map(|token_id| TopLogprob {
+                token_id,
+                logprob: reachable[token_id as usize],
+            })
+            .collect()
+    }
+
+    fn candidate_logprob(&self, token_id: TokenId, ln_total: f64) -> f64 {
+        if self.candidates.len() == 1 {
+            // Certain, also where its score is not finite.
+            return 0.0;
+        }
+        self.scores[token_id as usize] - self.max_score - ln_total
+    }
+}
+
+/// Index of the largest value, ties by lower index; no value is NaN.
+pub(super) fn argmax<T: PartialOrd + Copy>(values: &[T]) -> TokenId {
+    let mut best: Option<(TokenId, T)> = None;
+    for (token_id, &value) in (0..).zip(values) {
+        if best.is_none_or(|(_, best_value)| value > best_value) {
+            best = Some((token_id, value));
+        }
+    }
+    best.map_or(0, |(token_id, _)| token_id)
+}

@@ -1,0 +1,91 @@
+//! How a token is drawn from a row of logits, in f64 and in a fixed order: bias, penalties,
+//! temperature, top-k, top-p, min-p, one uniform number, inverse CDF over ascending ids.
+//!
+//! Reads a row and leaves it untouched: log-probabilities were taken before. Knows no model and no
+//! client. The random number depends on seed, choice and position alone (`rng.rs`).
+
+mod bias;
+mod distribution;
+mod min_p;
+mod penalties;
+pub mod rng;
+mod temperature;
+mod top_k;
+mod top_p;
+
+pub use distribution::Distribution;
+pub use penalties::SeenTokens;
+
+use assay_models::TokenId;
+
+use crate::request::SamplingParams;
+
+/// Whose draw it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawKey {
+    /// The request's seed.
+    pub seed: u64,
+    /// Which choice.
+    pub choice_index: u32,
+    /// Index of the drawn token in its sequence, prompt included.
+    pub position: u32,
+}
+
+/// Draws one token; `row` is finite.
+pub fn draw(row: &[f32], params: &SamplingParams, seen: &SeenTokens, key: DrawKey) -> TokenId {
+    if params.temperature == 0.0 && params.logit_bias.is_empty() && !penalties::are_on(params) {
+        // f32 to f64 keeps order and ties.
+        return distribution::argmax(row);
+    }
+    draw_from(&distribution(row, params, seen), key)
+}
+
+/// Draws one token from a distribution that [`distribution`] built.
+pub fn draw_from(distribution: &Distribution, key: DrawKey) -> TokenId {
+    let position = u64::from(key.position);
+    distribution.draw(rng::uniform(key.seed, key.choice_index, position))
+}
+
+/// The distribution that `params` make of `row`; `row` is finite.
+///
+/// Greedy is all mass on the best score. So is any setting that drives the best score to infinity,
+/// such as a temperature of 1e−300.
+pub fn distribution(row: &[f32], params: &SamplingParams, seen: &SeenTokens) -> Distribution {
+    let mut scores: Vec<f64> = row.iter().map(|&logit| f64::from(logit)).collect();
+    bias::apply(&mut scores, &params.logit_bias);
+    if penalties::are_on(params) {
+        penalties::apply(&mut scores, params, seen);
+    }
+    if params.temperature == 0.0 {
+        return Distribution::point_mass(scores);
+    }
+    temperature::apply(&mut scores, params.temperature);
+    let max_score = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if !max_score.is_finite() {
+        return Distribution::point_mass(scores);
+    }
+
+    let kept_by_top_k = params
+        .top_k
+        .map(|k| k as usize)
+        .filter(|&k| k < scores.len())
+        .map(|k| top_k::select(&scores, k));
+    let vocab = 0..u32::try_from(scores.len()).expect("token ids are u32");
+    let mut distribution = match kept_by_top_k {
+        Some(token_ids) => Distribution::softmax(scores, max_score, token_ids.into_iter()),
+        None => Distribution::softmax(scores, max_score, vocab),
+    };
+    if params.top_p < 1.0 {
+        let total = distribution.total();
+        top_p::retain(&mut distribution.candidates, params.top_p, total);
+    }
+    if params.min_p > 0.0 {
+        min_p::retain(&mut distribution.candidates, params.min_p);
+    }
+    distribution
+}
+
+/// Whether a request's draws depend on which tokens were seen.
+pub fn needs_seen_tokens(params: &SamplingParams) -> bool {
+    penalties::are_on(params)
+}

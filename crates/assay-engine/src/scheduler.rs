@@ -1,0 +1,292 @@
+//! Which tokens of which sequences run in the next forward pass: a pure state machine.
+//!
+//! `schedule` picks, `apply` books what was computed and drawn. No device, clock, random number,
+//! channel or text. What is picked never changes a result, only when it arrives.
+//!
+//! Policy, and the bounds it gives (B tokens a step, S sequences at most, S ≤ B):
+//! - Decode rows first: every sequence with one uncomputed token runs in every step.
+//! - Admission in order of arrival, so every running sequence is older than every waiting one.
+//! - The R ≥ B − (S − 1) ≥ 1 tokens left go to prefill: ⌈R/2⌉ to the oldest prompt, the rest to the
+//!   shortest remainder first. So the oldest prompt always advances, and a prompt of r tokens behind
+//!   none shorter is through in ⌈r / ⌊R/2⌋⌉ steps, however long the others are.
+//! - Out of blocks: the latest arrival gives its blocks back and is computed again later. The oldest
+//!   sequence is never preempted and can take the whole pool, so it always ends: no livelock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::block_manager::BlockManager;
+use crate::sequence::{SeqId, Sequence, SequenceState};
+
+/// Limits of one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// Sequences in a forward pass at most, ≥ 1.
+    pub max_num_seqs: usize,
+    /// Token rows in a forward pass at most, ≥ `max_num_seqs`.
+    pub max_num_batched_tokens: usize,
+}
+
+/// One sequence's part of a step: its next `num_scheduled_tokens` uncomputed tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduledSequence {
+    /// Whose tokens.
+    pub seq_id: SeqId,
+    /// How many, ≥ 1.
+    pub num_scheduled_tokens: usize,
+    /// Whether they reach the sequence's last token, whose logits give the next one.
+    pub wants_logits: bool,
+}
+
+/// What runs in one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SchedulerOutput {
+    /// Decode rows first, then prefill; each sequence once.
+    pub scheduled: Vec<ScheduledSequence>,
+    /// Sequences that gave their blocks back in this step, latest arrival first.
+    pub preempted: Vec<SeqId>,
+}
+
+impl SchedulerOutput {
+    /// Token rows of the step.
+    pub fn num_tokens(&self) -> usize {
+        self.scheduled.iter().map(|s| s.num_scheduled_tokens).sum()
+    }
+}
+
+/// Sequences, their queue and their blocks.
+#[derive(Debug)]
+pub struct Scheduler {
+    config: SchedulerConfig,
+    blocks: BlockManager,
+    sequences: BTreeMap<SeqId, Sequence>,
+    waiting: BTreeSet<SeqId>,
+    running: BTreeSet<SeqId>,
+}
+
+impl Scheduler {
+    /// An empty scheduler over a pool of free blocks.
+    ///
+    /// # Panics
+    /// If `1 ≤ max_num_seqs ≤ max_num_batched_tokens` does not hold.
+    pub fn new(config: SchedulerConfig, blocks: BlockManager) -> Self {
+        assert!(
+            (1..=config.max_num_batched_tokens).contains(&config.max_num_seqs),
+            "every running sequence needs a row: {config:?}"
+        );
+        Self {
+            config,
+            blocks,
+            sequences: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            running: BTreeSet::new(),
+        }
+    }
+
+    /// Queues a sequence. It must fit the pool when alone, reply included.
+    pub fn add(&mut self, sequence: Sequence) {
+        let seq_id = sequence.seq_id;
+        assert_eq!(sequence.state, SequenceState::Waiting, "{seq_id:?}");
+        let replaced = self.sequences.insert(seq_id, sequence);
+        assert!(replaced.is_none(), "{seq_id:?} added twice");
+        self.waiting.insert(seq_id);
+    }
+
+    /// Ends a sequence in whatever state it is, and frees its blocks; `None` if it ended before.
+    pub fn finish(&mut self, seq_id: SeqId) -> Option<Sequence> {
+        let mut sequence = self.sequences.remove(&seq_id)?;
+        self.waiting.remove(&seq_id);
+        self.running.remove(&seq_id);
+        self.blocks.free(&mut sequence.block_table);
+        sequence.state = SequenceState::Finished;
+        Some(sequence)
+    }
+
+    /// Picks the next step; empty only if nothing is queued or running.
+    pub fn schedule(&mut self) -> SchedulerOutput {
+        let mut output = SchedulerOutput::default();
+        self.schedule_decode(&mut output);
+        if output.preempted.is_empty() {
+            self.admit();
+        }
+        self.schedule_prefill(&mut output);
+        output
+    }
+
+    /// Books a step: `output` was computed, and `drawn` are the tokens that followed, for sequences
+    /// that go on.
+    ///
+    /// # Panics
+    /// If a token is drawn for a sequence that is not fully computed.
+    pub fn apply(&mut self, output: &SchedulerOutput, drawn: &[(SeqId, assay_models::TokenId)]) {
+        for scheduled in &output.scheduled {
+            if let Some(sequence) = self.sequences.get_mut(&scheduled.seq_id) {
+                sequence.num_computed_tokens += scheduled.num_scheduled_tokens;
+            }
+        }
+        for &(seq_id, token_id) in drawn {
+            let sequence = self
+                .sequences
+                .get_mut(&seq_id)
+                .expect("a token is drawn only for a live sequence");
+            assert_eq!(
+                sequence.num_uncomputed_tokens(),
+                0,
+                "{seq_id:?} drew a token before it was computed"
+            );
+            sequence.token_ids.push(token_id);
+        }
+    }
+
+    /// A live sequence.
+    pub fn sequence(&self, seq_id: SeqId) -> Option<&Sequence> {
+        self.sequences.get(&seq_id)
+    }
+
+    /// Every live sequence, in order of arrival.
+    pub fn sequences(&self) -> impl Iterator<Item = &Sequence> {
+        self.sequences.values()
+    }
+
+    /// Sequences that hold blocks.
+    pub fn num_running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Sequences that hold none: not started, or preempted.
+    pub fn num_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The pool.
+    pub fn blocks(&self) -> &BlockManager {
+        &self.blocks
+    }
+
+    /// One row for each sequence with one uncomputed token, oldest first.
+    fn schedule_decode(&mut self, output: &mut SchedulerOutput) {
+        let oldest_first: Vec<SeqId> = self.running.iter().copied().collect();
+        for seq_id in oldest_first {
+            // It may have been preempted for an older one.
+            if self.running.contains(&seq_id)
+                && self.uncomputed(seq_id) == 1
+                && self.grow_or_preempt(seq_id, output)
+            {
+                output.scheduled.push(ScheduledSequence {
+                    seq_id,
+                    num_scheduled_tokens: 1,
+                    wants_logits: true,
+                });
+            }
+        }
+    }
+
+    /// Covers all tokens of `seq_id` with blocks, preempting latest arrivals; `false` if the latest
+    /// was `seq_id` itself.
+    fn grow_or_preempt(&mut self, seq_id: SeqId, output: &mut SchedulerOutput) -> bool {
+        loop {
+            let sequence = self
+                .sequences
+                .get_mut(&seq_id)
+                .expect("a running sequence is live");
+            let num_tokens = sequence.token_ids.len();
+            if self
+                .blocks
+                .grow(&mut sequence.block_table, num_tokens)
+                .is_ok()
+            {
+                return true;
+            }
+            let victim = *self.running.last().expect("seq_id itself is running");
+            assert!(
+                victim > seq_id || self.running.len() > 1,
+                "{seq_id:?} does not fit the pool alone; submit must refuse it"
+            );
+            self.preempt(victim);
+            output.preempted.push(victim);
+            if victim == seq_id {
+                return false;
+            }
+        }
+    }
+
+    fn preempt(&mut self, seq_id: SeqId) {
+        let sequence = self
+            .sequences
+            .get_mut(&seq_id)
+            .expect("a running sequence is live");
+        self.blocks.free(&mut sequence.block_table);
+        sequence.num_computed_tokens = 0;
+        sequence.state = SequenceState::Preempted;
+        self.running.remove(&seq_id);
+        self.waiting.insert(seq_id);
+    }
+
+    /// Starts waiting sequences in order of arrival while there is a place and room for all their
+    /// tokens. Beside others, one spare block for each running sequence stays free, so that the next
+    /// few decode steps do not preempt what was just started.
+    fn admit(&mut self) {
+        while self.running.len() < self.config.max_num_seqs {
+            let Some(&seq_id) = self.waiting.first() else {
+                return;
+            };
+            let sequence = self
+                .sequences
+                .get_mut(&seq_id)
+                .expect("a waiting sequence is live");
+            let num_blocks = self.blocks.blocks_for(sequence.token_ids.len());
+            if num_blocks + self.running.len() > self.blocks.num_free() {
+                return;
+            }
+            self.blocks
+                .grow(&mut sequence.block_table, sequence.token_ids.len())
+                .expect("counted above");
+            sequence.state = SequenceState::Running;
+            self.waiting.remove(&seq_id);
+            self.running.insert(seq_id);
+        }
+    }
+
+    /// Shares what decode left of the budget among unfinished prompts.
+    fn schedule_prefill(&mut self, output: &mut SchedulerOutput) {
+        let decoding: BTreeSet<SeqId> = output.scheduled.iter().map(|s| s.seq_id).collect();
+        let mut budget = self.config.max_num_batched_tokens - output.num_tokens();
+        let mut remainders: Vec<(usize, SeqId)> = self
+            .running
+            .iter()
+            .filter(|seq_id| !decoding.contains(seq_id))
+            .map(|&seq_id| (self.uncomputed(seq_id), seq_id))
+            .collect();
+        if remainders.is_empty() || budget == 0 {
+            return;
+        }
+        let (oldest_remainder, oldest) = remainders.remove(0);
+        let mut oldest_share = oldest_remainder.min(budget.div_ceil(2));
+        budget -= oldest_share;
+
+        remainders.sort_unstable();
+        let mut shares = Vec::new();
+        for (remainder, seq_id) in remainders {
+            let share = remainder.min(budget);
+            budget -= share;
+            shares.push((seq_id, share, remainder));
+        }
+        oldest_share += budget.min(oldest_remainder - oldest_share);
+        shares.insert(0, (oldest, oldest_share, oldest_remainder));
+
+        output
+            .scheduled
+            .extend(shares.into_iter().filter(|&(_, share, _)| share > 0).map(
+                |(seq_id, share, remainder)| ScheduledSequence {
+                    seq_id,
+                    num_scheduled_tokens: share,
+                    wants_logits: share == remainder,
+                },
+            ));
+    }
+
+    fn uncomputed(&self, seq_id: SeqId) -> usize {
+        self.sequences
+            .get(&seq_id)
+            .map_or(0, Sequence::num_uncomputed_tokens)
+    }
+}

@@ -1,0 +1,78 @@
+//! One token sequence on its way through the scheduler: what is computed, what it holds.
+//!
+//! Knows token ids and KV blocks; nothing of text, scores or clients.
+
+use assay_models::{BlockId, TokenId};
+
+/// Name of a sequence. The order of ids is the order of arrival: requests as they were submitted, the
+/// choices of a request by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeqId {
+    /// Running number of the request in this engine.
+    pub arrival: u64,
+    /// Which choice of the request.
+    pub choice_index: u32,
+}
+
+/// Where a sequence is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequenceState {
+    /// Not started; holds no block.
+    Waiting,
+    /// Part of the batch; holds blocks.
+    Running,
+    /// Gave its blocks back; waits to recompute prompt and reply so far.
+    Preempted,
+    /// Ended; holds no block.
+    Finished,
+}
+
+/// Tokens of one choice and how far they are computed.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// Its name.
+    pub seq_id: SeqId,
+    /// Where it is in its life.
+    pub state: SequenceState,
+    /// Prompt, then the reply so far.
+    pub token_ids: Vec<TokenId>,
+    /// Length of the prompt.
+    pub num_prompt_tokens: usize,
+    /// Leading tokens whose keys and values stand in `block_table`.
+    pub num_computed_tokens: usize,
+    /// KV blocks held, covering at least the computed tokens.
+    pub block_table: Vec<BlockId>,
+}
+
+impl Sequence {
+    /// A waiting sequence.
+    ///
+    /// # Panics
+    /// If the prompt is empty: there would be no row to draw from.
+    pub fn new(seq_id: SeqId, prompt_token_ids: Vec<TokenId>) -> Self {
+        assert!(!prompt_token_ids.is_empty(), "{seq_id:?} has no prompt");
+        Self {
+            seq_id,
+            state: SequenceState::Waiting,
+            num_prompt_tokens: prompt_token_ids.len(),
+            token_ids: prompt_token_ids,
+            num_computed_tokens: 0,
+            block_table: Vec::new(),
+        }
+    }
+
+    /// Tokens known but not computed; at least 1 until the sequence ends.
+    pub fn num_uncomputed_tokens(&self) -> usize {
+        self.token_ids.len() - self.num_computed_tokens
+    }
+
+    /// The reply so far.
+    pub fn output_token_ids(&self) -> &[TokenId] {
+        &self.token_ids[self.num_prompt_tokens..]
+    }
+
+    /// Position of the token that would be drawn next.
+    pub fn next_position(&self) -> u32 {
+        u32::try_from(self.token_ids.len()).expect("submit refused prompts past the context")
+    }
+}

@@ -1,0 +1,93 @@
+//! How a matmul is cut into tasks: rectangles of row groups × token tiles. The cut moves no bit; it
+//! only balances threads and keeps a task's activations in the near caches.
+
+use super::job::{Job, Task};
+use super::quants::PANEL_ROWS;
+
+/// Tasks per thread, so that a thread that was interrupted does not hold up the rest.
+const TASKS_PER_THREAD: usize = 4;
+/// Most token tiles of a task: their integers stay in the second-level cache.
+const MAX_TILES: usize = 32;
+
+/// A regular grid of tasks.
+#[derive(Debug)]
+pub(super) struct Grid {
+    num_groups: usize,
+    num_tiles: usize,
+    groups_per_task: usize,
+    tiles_per_task: usize,
+}
+
+impl Grid {
+    pub(super) fn new(job: &Job<'_>, num_threads: usize) -> Self {
+        Self::of(
+            job.n.div_ceil(PANEL_ROWS),
+            job.activations.num_tiles(),
+            num_threads,
+        )
+    }
+
+    fn of(num_groups: usize, num_tiles: usize, num_threads: usize) -> Self {
+        let wanted = if num_threads == 1 {
+            1
+        } else {
+            num_threads * TASKS_PER_THREAD
+        };
+        let tiles_per_task = num_tiles.clamp(1, MAX_TILES);
+        let row_tasks = wanted.div_ceil(num_tiles.div_ceil(tiles_per_task).max(1));
+        // Kernels take two groups at a time.
+        let groups_per_task = num_groups.div_ceil(row_tasks).next_multiple_of(2);
+        Self {
+            num_groups,
+            num_tiles,
+            groups_per_task,
+            tiles_per_task,
+        }
+    }
+
+    pub(super) fn num_tasks(&self) -> usize {
+        self.num_groups.div_ceil(self.groups_per_task)
+            * self.num_tiles.div_ceil(self.tiles_per_task)
+    }
+
+    /// Task `index`, rows fastest: neighbours share the token tiles.
+    pub(super) fn task(&self, index: usize) -> Task {
+        let row_tasks = self.num_groups.div_ceil(self.groups_per_task);
+        let range =
+            |index: usize, size: usize, end: usize| index * size..((index + 1) * size).min(end);
+        Task {
+            groups: range(index % row_tasks, self.groups_per_task, self.num_groups),
+            tiles: range(index / row_tasks, self.tiles_per_task, self.num_tiles),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every cell belongs to exactly one task.
+    #[test]
+    fn tasks_cover_the_output_once() {
+        for num_groups in [1, 2, 3, 7, 36, 96, 3072] {
+            for num_tiles in [0, 1, 2, 31, 33, 128] {
+                for num_threads in [1, 2, 3, 7, 64] {
+                    let grid = Grid::of(num_groups, num_tiles, num_threads);
+                    let mut seen = vec![0_u8; num_groups * num_tiles];
+                    for index in 0..grid.num_tasks() {
+                        let task = grid.task(index);
+                        for tile in task.tiles {
+                            for group in task.groups.clone() {
+                                seen[tile * num_groups + group] += 1;
+                            }
+                        }
+                    }
+                    assert!(
+                        seen.iter().all(|&count| count == 1),
+                        "{num_groups} groups, {num_tiles} tiles, {num_threads} threads"
+                    );
+                }
+            }
+        }
+    }
+}

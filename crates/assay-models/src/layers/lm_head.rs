@@ -1,0 +1,60 @@
+//! The final norm and the head, run only for the rows whose logits are wanted.
+
+use assay_kernels::Compute;
+use assay_kernels::matmul::Activations;
+use assay_kernels::quantize::ActivationProfile;
+use assay_kernels::softcap::softcap;
+
+use super::linear::Matrix;
+use super::norm::RmsNorm;
+use crate::pass::{Buffers, Pass};
+
+/// Final norm, head and cap.
+#[derive(Debug)]
+pub(crate) struct LmHead {
+    /// `[hidden_size]`.
+    pub(crate) norm: RmsNorm,
+    /// `[vocab_size, hidden_size]`; the embedding's own matrix where the head is tied.
+    pub(crate) weight: Matrix,
+    /// Cap of the logits.
+    pub(crate) softcap: Option<f32>,
+}
+
+impl LmHead {
+    /// Logits of the wanted rows of `buffers.hidden`, `[num_logit_rows, vocab_size]`.
+    pub(crate) fn forward(&self, pass: &Pass<'_>, buffers: &mut Buffers) -> Vec<f32> {
+        let (cx, hidden_size): (&Compute, usize) = (pass.cx, self.weight.k());
+        let wanted_len = pass.logit_rows.len() * hidden_size;
+
+        // 1. The wanted rows                                   [R, hidden_size]
+        let wanted = buffers.branch.sized(wanted_len);
+        for (&row, wanted) in pass
+            .logit_rows
+            .iter()
+            .zip(wanted.chunks_exact_mut(hidden_size))
+        {
+            wanted.copy_from_slice(
+                &buffers.hidden.get()[row as usize * hidden_size..][..hidden_size],
+            );
+        }
+        // 2. h = RMSNorm(x)                                    [R, hidden_size]
+        let normed = buffers.normed.sized(wanted_len);
+        self.norm.forward(cx, wanted, normed);
+
+        // 3. logits = W_head h, from 16-bit activations in either profile   [R, vocab_size]
+        let mut logits = vec![0.0; pass.logit_rows.len() * self.weight.n()];
+        let h = Activations::with_buffer(
+            cx,
+            normed,
+            hidden_size,
+            ActivationProfile::A16,
+            std::mem::take(&mut buffers.quantized),
+        );
+        self.weight.forward(cx, &h, None, &mut logits);
+        buffers.quantized = h.into_buffer();
+        if let Some(cap) = self.softcap {
+            softcap(cx, &mut logits, cap);
+        }
+        logits
+    }
+}

@@ -1,0 +1,168 @@
+//! Loading a file into a model, and the door that the engine calls.
+//!
+//! [`Model::load`] checks everything before it takes memory for weights; [`ForwardModel::forward`] checks a batch
+//! before it writes to the cache.
+
+use assay_formats::GgufFile;
+use assay_kernels::Compute;
+use assay_kernels::attention::{KV_BLOCK_TOKENS, SequenceSpan};
+use assay_kernels::quantize::ActivationProfile;
+
+use crate::arch::{self, Network};
+use crate::config::ModelConfig;
+use crate::error::ModelError;
+use crate::forward::{ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo};
+use crate::kv_cache::{self, KvCache};
+use crate::pass::{Buffers, Pass};
+use crate::weights::{ProgressFn, WeightLoader};
+
+/// Precision of the activations; part of what a result is (`docs/numerics.md`, section 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Numerics {
+    /// 16-bit integers: log-probabilities within about 0.001 nats of f32 on the same weights.
+    #[default]
+    Exact,
+    /// 8-bit integers inside the layers, 16-bit into the head.
+    Fast,
+}
+
+/// How to load a model.
+#[derive(Debug)]
+pub struct LoadOptions<'a> {
+    /// Longest sequence in tokens, at most the model's own; the model's own where `None`. Either way no longer than
+    /// the KV blocks hold.
+    pub context_length: Option<usize>,
+    /// KV blocks of 16 tokens, shared by all sequences; at least 1.
+    pub num_kv_blocks: usize,
+    /// Precision of the activations.
+    pub numerics: Numerics,
+    /// Instruction set and threads.
+    pub compute: Compute,
+    /// Called after each matrix.
+    pub progress: Option<ProgressFn<'a>>,
+}
+
+/// A loaded model with its KV cache.
+#[derive(Debug)]
+pub struct Model {
+    info: ModelInfo,
+    config: ModelConfig,
+    compute: Compute,
+    profile: ActivationProfile,
+    network: Box<dyn Network>,
+    kv_cache: KvCache,
+    buffers: Buffers,
+}
+
+impl Model {
+    /// Loads the weights of `file`; the file is not needed afterwards.
+    ///
+    /// # Errors
+    /// [`ModelError`]: it names the key, the tensors or the option at fault.
+    pub fn load(file: &GgufFile, options: LoadOptions<'_>) -> Result<Self, ModelError> {
+        let config = ModelConfig::from_gguf(file)?;
+        let context_length = context_length(&config, &options)?;
+        let mut loader = WeightLoader::new(file);
+        let network = arch::build(&config, context_length, &mut loader)?;
+        let kv_cache = KvCache::new(&config, options.num_kv_blocks)?;
+        loader.finish(&options.compute, options.progress)?;
+        let info = ModelInfo {
+            architecture: config.architecture.name().to_owned(),
+            name: config.name.clone(),
+            vocab_size: config.vocab_size,
+            context_length,
+            kv_block_tokens: KV_BLOCK_TOKENS,
+            num_kv_blocks: options.num_kv_blocks,
+        };
+        Ok(Self {
+            info,
+            config,
+            compute: options.compute,
+            profile: match options.numerics {
+                Numerics::Exact => ActivationProfile::A16,
+                Numerics::Fast => ActivationProfile::A8,
+            },
+            network,
+            kv_cache,
+            buffers: Buffers::default(),
+        })
+    }
+
+    /// The file's hyperparameters.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Bytes of one KV block across all layers.
+    pub fn kv_block_bytes(&self) -> usize {
+        kv_cache::block_bytes(&self.config)
+    }
+}
+
+impl ForwardModel for Model {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn forward(&mut self, batch: &ForwardBatch) -> Result<Logits, ForwardError> {
+        batch.validate(&self.info)?;
+        let block_tables: Vec<Vec<u32>> = batch
+            .block_tables
+            .iter()
+            .map(|table| table.iter().map(|block| block.0).collect())
+            .collect();
+        let spans: Vec<SequenceSpan<'_>> = batch
+            .sequences()
+            .zip(&block_tables)
+            .map(|(rows, block_table)| SequenceSpan {
+                first_row: rows.start,
+                num_rows: rows.len(),
+                first_position: batch.positions[rows.start] as usize,
+                block_table,
+            })
+            .collect();
+        let pass = Pass {
+            cx: &self.compute,
+            profile: self.profile,
+            token_ids: &batch.token_ids,
+            positions: &batch.positions,
+            spans: &spans,
+            logit_rows: &batch.logit_rows,
+        };
+        let logits = match batch.num_tokens() {
+            0 => Vec::new(),
+            _ => self
+                .network
+                .forward(&pass, &mut self.kv_cache, &mut self.buffers),
+        };
+        Ok(Logits::from_rows(self.info.vocab_size, logits))
+    }
+
+    fn compute(&self) -> &Compute {
+        &self.compute
+    }
+}
+
+/// The longest sequence that both the model and the KV blocks allow.
+fn context_length(config: &ModelConfig, options: &LoadOptions<'_>) -> Result<usize, ModelError> {
+    if options.num_kv_blocks == 0 {
+        return Err(ModelError::ZeroOption {
+            option: "num_kv_blocks",
+        });
+    }
+    let max = config.max_position_embeddings;
+    let requested = options.context_length.unwrap_or(max);
+    if requested == 0 {
+        return Err(ModelError::ZeroOption {
+            option: "context_length",
+        });
+    }
+    if requested > max {
+        return Err(ModelError::ContextTooLong {
+            requested,
+            max_position_embeddings: max,
+            key: format!("{}.context_length", config.architecture.name()),
+        });
+    }
+    Ok(requested.min(options.num_kv_blocks.saturating_mul(KV_BLOCK_TOKENS)))
+}

@@ -1,0 +1,13 @@
+//! Any bytes as a GGUF file: refused with an error, or accepted with every promise kept.
+
+#![no_main]
+
+use assay_formats::gguf::Header;
+use assay_testkit::gguf_walk::read_everything;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    match Header::parse(bytes) {
+        Ok(header) => read_everything(&header, bytes),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
