@@ -75,6 +75,9 @@ pub(crate) struct ServeArgs {
     /// Requests that may wait [default: 1024]
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
+    /// Origin of web pages that may call, such as https://example.org; may be given several times
+    #[arg(long = "cors-origin", env = "ASSAY_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    cors_origins: Vec<String>,
     /// Seconds that running requests get after SIGTERM [default: 30]
     #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
     drain_timeout: Option<u64>,
@@ -123,6 +126,8 @@ struct FileConfig {
     insecure: Option<bool>,
     #[serde(default)]
     alias: Vec<String>,
+    #[serde(default)]
+    cors_origin: Vec<String>,
     any_model_name: Option<bool>,
     queue: Option<NonZeroUsize>,
     drain_timeout: Option<u64>,
@@ -156,6 +161,7 @@ pub(crate) struct ServeConfig {
     pub(crate) api_keys: Vec<String>,
     pub(crate) aliases: Vec<String>,
     pub(crate) any_model_name: bool,
+    pub(crate) cors_origins: Vec<String>,
     pub(crate) queue: NonZeroUsize,
     pub(crate) drain_timeout_seconds: u64,
     pub(crate) log_format: LogFormat,
@@ -231,7 +237,10 @@ impl ServeArgs {
         }
         let mut aliases = self.aliases;
         aliases.extend(file.alias.iter().cloned());
+        let mut cors_origins = self.cors_origins;
+        cors_origins.extend(file.cors_origin.iter().cloned());
         Ok(ServeConfig {
+            cors_origins,
             host,
             port: self.port.or(file.port).unwrap_or(8080),
             api_keys,
