@@ -5,7 +5,8 @@ Run: python3 -m venv .venv && .venv/bin/pip install gguf numpy && .venv/bin/pyth
 Per type it writes `crates/assay-formats/tests/data/<name>.blocks` (a few blocks whose f16 fields walk over the
 extreme finite values, then random ones) and `<name>.values` (the f32 values, little-endian), and one line of
 `digests.txt` for many more random blocks, which the Rust test generates again from the same seed:
-name, blocks, first 16 hex digits of the SHA-256 of the blocks, the same of the values.
+name, blocks, first 16 hex digits of the SHA-256 of the blocks, the same of the values. `types.txt` lists number,
+name, elements and bytes of a block of every type. Recorded with gguf 0.19.0.
 """
 
 import hashlib
@@ -100,6 +101,8 @@ def main() -> None:
         digests = [hashlib.sha256(data).hexdigest()[:16] for data in (many.tobytes(), values_of(kind, many))]
         lines.append(f"{kind.name} {len(many)} {' '.join(digests)}\n")
     (DATA / "digests.txt").write_text("".join(lines))
+    sizes = (f"{int(kind)} {kind.name} {size[0]} {size[1]}\n" for kind, size in GGML_QUANT_SIZES.items())
+    (DATA / "types.txt").write_text("".join(sizes))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 //! Any bytes as a GGUF file: refused with an error, or accepted with every promise kept.
+//!
+//! Run: `cargo +nightly fuzz run gguf` (seeds in `fuzz/corpus/gguf`, among them a good file with every value type).
 
 #![no_main]
 

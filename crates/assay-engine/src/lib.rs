@@ -14,7 +14,6 @@ pub mod engine;
 mod engine_core;
 pub mod handle;
 pub mod logprobs;
-mod numerics;
 pub mod output;
 pub mod request;
 pub mod sampler;

@@ -5,11 +5,11 @@
 //! token's value is computed by the same expression as the list's, so it has the same bits there.
 
 use assay_kernels::Compute;
+use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow, log_sum_exp};
 use assay_models::{Logits, TokenId};
 
-use crate::numerics::{LogSumExp, log_sum_exp, top_k};
 use crate::output::{TokenLogprobs, TopLogprob};
-use crate::sampler::Distribution;
+use crate::sampler::{Distribution, top_k};
 
 /// Whether every logit of the row is a number; a row that holds NaN or infinity has no softmax.
 pub fn is_finite(logits: &Logits, row_index: usize) -> bool {
@@ -25,20 +25,28 @@ pub struct RawLogprobs {
 
 impl RawLogprobs {
     /// Reads the normaliser and the `num_top` most likely tokens (all, if there are fewer).
-    pub fn read(compute: &Compute, logits: &Logits, row_index: usize, num_top: usize) -> Self {
-        let _ = compute;
-        let normaliser = log_sum_exp(logits, row_index);
-        let top_logprobs = top_k(logits, row_index, num_top)
+    ///
+    /// # Errors
+    /// [`NonFiniteRow`] if the row has no softmax.
+    pub fn read(
+        compute: &Compute,
+        logits: &Logits,
+        row_index: usize,
+        num_top: usize,
+    ) -> Result<Self, NonFiniteRow> {
+        let row = logits.row(row_index);
+        let normaliser = log_sum_exp(compute, row)?;
+        let top_logprobs = top_k::ranked(row, num_top)
             .into_iter()
-            .map(|(token_id, logit)| TopLogprob {
+            .map(|token_id| TopLogprob {
                 token_id,
-                logprob: normaliser.logprob(logit),
+                logprob: normaliser.logprob(row[token_id as usize]),
             })
             .collect();
-        Self {
+        Ok(Self {
             normaliser,
             top_logprobs,
-        }
+        })
     }
 
     /// The scores of a token whose logit in this row is `logit`.

@@ -64,10 +64,11 @@ impl EngineCore {
             .sequence(seq_id)
             .expect("a scheduled sequence is live until the step is applied")
             .next_position();
+        let numerical_error = RequestError::NumericalError {
+            position: position - 1,
+        };
         if !logprobs::is_finite(logits, row_index) {
-            return Err(RequestError::NumericalError {
-                position: position - 1,
-            });
+            return Err(numerical_error);
         }
         let key = DrawKey {
             seed: request.sampling.seed,
@@ -84,7 +85,8 @@ impl EngineCore {
         let num_top = params.top_logprobs as usize;
         match params.mode {
             LogprobsMode::Raw => {
-                let raw = RawLogprobs::read(self.model.compute(), logits, row_index, num_top);
+                let raw = RawLogprobs::read(self.model.compute(), logits, row_index, num_top)
+                    .map_err(|_| numerical_error)?;
                 let token_id = sampler::draw(row, &request.sampling, &choice.seen, key);
                 Ok(TokenOutput {
                     token_id,

@@ -32,10 +32,13 @@ impl MappedFile {
             ));
         }
         let file = File::open(path)?;
+        #[expect(
+            unsafe_code,
+            reason = "mapping a file is the one thing here that needs it"
+        )]
         // SAFETY: the map is private to this process and read-only, and `Mmap` owns it for as long as bytes are
         // lent out. That no one truncates or rewrites the file meanwhile cannot be checked here; the module
         // header makes it the operator's duty.
-        #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file)? };
         Ok(MappedFile { map })
     }

@@ -1,6 +1,7 @@
 //! Good files: what the test kit writes is read back whole, through the parser and through the memory map.
 
 use std::io::Write;
+use std::path::Path;
 
 use assay_formats::gguf::{Array, GgufError, Header, Value};
 use assay_formats::{DType, GgufFile};
@@ -105,9 +106,15 @@ fn tensors_are_read_back_through_the_map() {
 }
 
 #[test]
-fn a_missing_file_and_a_directory_are_named() {
+fn what_is_not_a_regular_file_is_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for path in [folder.path().join("missing.gguf"), folder.path().to_owned()] {
+    // A device stands for the pipes on which opening would wait for ever.
+    let device = Path::new("/dev/null").to_owned();
+    for path in [
+        folder.path().join("missing.gguf"),
+        folder.path().to_owned(),
+        device,
+    ] {
         let error = GgufFile::open(&path).expect_err("not a file");
         assert!(matches!(error, GgufError::Open { .. }), "{error}");
         assert!(
@@ -115,4 +122,24 @@ fn a_missing_file_and_a_directory_are_named() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn an_empty_file_is_refused_as_not_gguf() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let error = GgufFile::open(file.path()).expect_err("empty");
+    assert!(matches!(error, GgufError::NotGguf { .. }), "{error}");
+}
+
+#[test]
+fn a_file_without_tensors_or_metadata_is_legal() {
+    let header = Header::parse(&GgufWriter::new().build()).expect("an empty model");
+    assert!(header.metadata.is_empty() && header.tensors.is_empty());
+    // Vocabulary-only files may end right after the header, before the alignment is reached.
+    let vocabulary = GgufWriter::new()
+        .str_array("tokenizer.ggml.tokens", ["a"])
+        .build();
+    let header_end = 24 + 8 + 21 + 4 + 4 + 8 + 8 + 1;
+    let header = Header::parse(&vocabulary[..header_end]).expect("no padding");
+    assert_eq!(header.data_offset, 96);
 }

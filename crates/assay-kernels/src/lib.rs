@@ -7,6 +7,7 @@
 pub mod attention;
 pub mod compute;
 pub mod disjoint;
+pub mod embed;
 pub mod exp;
 pub mod exp64;
 pub mod float_matmul;
@@ -26,6 +27,8 @@ pub mod silu_mul;
 pub mod softcap;
 pub mod testing;
 pub mod top_k;
+mod gate;
+mod simd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

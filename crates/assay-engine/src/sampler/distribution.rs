@@ -1,9 +1,9 @@
 //! The distribution a token is drawn from: scores after bias, penalties and temperature, and the
 //! candidates that top-k, top-p and min-p left.
 
+use assay_kernels::exp64::{exp64, ln64};
 use assay_models::TokenId;
 
-use crate::numerics::{exp64, ln64};
 use crate::output::TopLogprob;
 
 use super::top_k;

@@ -10,7 +10,7 @@ mod min_p;
 mod penalties;
 pub mod rng;
 mod temperature;
-mod top_k;
+pub(crate) mod top_k;
 mod top_p;
 
 pub use distribution::Distribution;

@@ -1,5 +1,8 @@
 //! Damage to a good file: cut at every byte, bits flipped, numbers replaced by extreme ones.
 
+use std::fs;
+use std::path::Path;
+
 use assay_formats::DType;
 use assay_formats::gguf::{Array, Header, Value};
 use assay_testkit::gguf_walk::read_everything;
@@ -183,4 +186,19 @@ proptest! {
         bytes.extend_from_slice(&noise);
         check_survives("noise", &bytes);
     }
+}
+
+#[test]
+fn the_fuzzer_s_committed_files_are_survived() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/gguf");
+    let mut num_files = 0;
+    for entry in fs::read_dir(folder).expect("the committed corpus") {
+        let path = entry.expect("a readable folder").path();
+        check_survives(
+            &path.display().to_string(),
+            &fs::read(&path).expect("a readable file"),
+        );
+        num_files += 1;
+    }
+    assert!(num_files >= 20, "{num_files} files");
 }

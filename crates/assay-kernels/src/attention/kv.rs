@@ -3,16 +3,16 @@
 //! Keys are transposed inside a block so that SIMD lanes are keys; values are not, so that lanes are elements of
 //! the head. Who owns which block is decided elsewhere.
 
-use half::f16;
+use std::ops::Range;
 
 use super::SequenceSpan;
 use crate::Compute;
+use crate::disjoint::DisjointSlice;
+use crate::numerics::{F16_MAX, f32_to_f16_saturating};
+use crate::simd::{Simd, VectorOp, dispatch};
 
 /// Tokens in one KV block.
 pub const KV_BLOCK_TOKENS: usize = 16;
-
-/// Largest finite f16; keys and values saturate there.
-const F16_LARGEST: f32 = 65_504.0;
 
 /// Keys and values of one layer.
 #[derive(Debug)]
@@ -74,19 +74,24 @@ impl KvLayer {
         (&mut self.k, &mut self.v)
     }
 
-    /// Elements of one head in one block, of K or of V.
-    pub(super) fn head_block_len(&self) -> usize {
-        self.head_dim * KV_BLOCK_TOKENS
-    }
-
-    /// Where one head's part of a block begins, in `k` and in `v`.
-    pub(super) fn head_block_start(&self, block: u32, kv_head: usize) -> usize {
-        (block as usize * self.num_kv_heads + kv_head) * self.head_block_len()
+    /// One head of one block in `k` and in `v`.
+    pub(super) fn head_block(&self, block: u32, kv_head: usize) -> Range<usize> {
+        let len = self.head_dim * KV_BLOCK_TOKENS;
+        let start = head_block_start(block, self.num_kv_heads, kv_head, len);
+        start..start + len
     }
 }
 
+/// Where one head of a block begins, `len` elements a head.
+fn head_block_start(block: u32, num_kv_heads: usize, kv_head: usize, len: usize) -> usize {
+    (block as usize * num_kv_heads + kv_head) * len
+}
+
+/// Elements of K below which another thread costs more than it saves.
+const TASK_ELEMENTS: usize = 8_192;
+
 /// Stores K (after RoPE) and V of every row, `[num_tokens, num_kv_heads, head_dim]` each, as f16: nearest even,
-/// saturating at ±65,504, NaN kept.
+/// saturating at ±65,504, NaN kept. Only slots of the spans' rows change.
 ///
 /// # Panics
 /// If a length does not fit, or a block table is too short or names a block that the layer lacks.
@@ -97,33 +102,103 @@ pub fn kv_write(
     k: &[f32],
     v: &[f32],
 ) {
-    let _ = cx;
     let token_len = layer.num_kv_heads * layer.head_dim;
     assert_eq!(k.len(), v.len(), "k and v differ in length");
+    assert!(
+        token_len > 0 && k.len().is_multiple_of(token_len),
+        "k and v are not whole rows"
+    );
     for span in spans {
-        span.validate(layer.num_blocks, k.len() / token_len.max(1));
-        for i in 0..span.num_rows {
-            let row = span.first_row + i;
-            let position = span.first_position + i;
-            let slot = position % KV_BLOCK_TOKENS;
-            let block = span.block_table[position / KV_BLOCK_TOKENS];
-            for kv_head in 0..layer.num_kv_heads {
-                let start = layer.head_block_start(block, kv_head);
-                let from = row * token_len + kv_head * layer.head_dim;
-                for d in 0..layer.head_dim {
-                    layer.k[start + d * KV_BLOCK_TOKENS + slot] = to_f16_bits(k[from + d]);
-                    layer.v[start + slot * layer.head_dim + d] = to_f16_bits(v[from + d]);
-                }
+        span.validate(layer.num_blocks, k.len() / token_len);
+    }
+    let (num_kv_heads, head_dim) = (layer.num_kv_heads, layer.head_dim);
+    let len = head_dim * KV_BLOCK_TOKENS;
+    let (to_k, to_v) = (
+        DisjointSlice::new(&mut layer.k),
+        DisjointSlice::new(&mut layer.v),
+    );
+    let write = |kv_head: usize| {
+        for span in spans {
+            for i in 0..span.num_rows {
+                let position = span.first_position + i;
+                let block = span.block_table[position / KV_BLOCK_TOKENS];
+                let start = head_block_start(block, num_kv_heads, kv_head, len);
+                let from = ((span.first_row + i) * num_kv_heads + kv_head) * head_dim;
+                // SAFETY: a block's head belongs to `kv_head`, which one task writes, row after row.
+                let (to_k, to_v) = unsafe { (to_k.part(start, len), to_v.part(start, len)) };
+                let slot = position % KV_BLOCK_TOKENS;
+                let (k, v) = (&k[from..from + head_dim], &v[from..from + head_dim]);
+                dispatch(
+                    cx.isa,
+                    WriteToken {
+                        k,
+                        v,
+                        slot,
+                        to_k,
+                        to_v,
+                    },
+                );
             }
         }
+    };
+    if k.len() < TASK_ELEMENTS {
+        (0..num_kv_heads).for_each(write);
+    } else {
+        cx.pool.run(num_kv_heads, &write);
     }
 }
 
-fn to_f16_bits(x: f32) -> u16 {
-    f16::from_f32(x.clamp(-F16_LARGEST, F16_LARGEST)).to_bits()
+/// One head of one token into its slot of a block.
+struct WriteToken<'a> {
+    /// `[head_dim]`.
+    k: &'a [f32],
+    v: &'a [f32],
+    slot: usize,
+    /// `[head_dim, 16]`.
+    to_k: &'a mut [u16],
+    /// `[16, head_dim]`.
+    to_v: &'a mut [u16],
 }
 
-/// The f32 behind f16 bits, exactly.
-pub(super) fn from_f16_bits(bits: u16) -> f32 {
-    f16::from_bits(bits).to_f32()
+impl VectorOp for WriteToken<'_> {
+    type Output = ();
+
+    fn reference(self) {
+        let head_dim = self.v.len();
+        for (keys, &k) in self.to_k.chunks_exact_mut(KV_BLOCK_TOKENS).zip(self.k) {
+            keys[self.slot] = f32_to_f16_saturating(k);
+        }
+        for (to, &v) in self.to_v[self.slot * head_dim..][..head_dim]
+            .iter_mut()
+            .zip(self.v)
+        {
+            *to = f32_to_f16_saturating(v);
+        }
+    }
+
+    #[inline(always)]
+    fn vector<S: Simd>(self, simd: S) {
+        let head_dim = self.v.len();
+        let to_v = &mut self.to_v[self.slot * head_dim..][..head_dim];
+        let (low, high) = (simd.splat(-F16_MAX), simd.splat(F16_MAX));
+        // NaN passes both: where one operand is NaN, min and max give the second.
+        let saturate = |x| simd.min(high, simd.max(low, x));
+        for (from, to) in self
+            .v
+            .chunks_exact(S::F32_LANES)
+            .zip(to_v.chunks_exact_mut(S::F32_LANES))
+        {
+            // SAFETY: both chunks are exactly one vector long.
+            unsafe { simd.store_f16(to.as_mut_ptr(), saturate(simd.load(from.as_ptr()))) };
+        }
+        let mut lanes = [0; 16];
+        let keys = self.to_k.chunks_exact_mut(S::F32_LANES * KV_BLOCK_TOKENS);
+        for (from, keys) in self.k.chunks_exact(S::F32_LANES).zip(keys) {
+            // SAFETY: the chunk is exactly one vector long, and no vector is wider than 16 lanes.
+            unsafe { simd.store_f16(lanes.as_mut_ptr(), saturate(simd.load(from.as_ptr()))) };
+            for (keys, &k) in keys.chunks_exact_mut(KV_BLOCK_TOKENS).zip(&lanes) {
+                keys[self.slot] = k;
+            }
+        }
+    }
 }

@@ -10,14 +10,22 @@
 //! as a chunk with `m_c = sink`, `l_c = 1` and no value. The output is `o / l`. A key that a row cannot see takes
 //! part in nothing, so an unwritten slot may hold any bits. A NaN score makes the row's head NaN.
 
+mod chunk;
 mod kv;
+mod microkernel;
 mod reference;
+mod running;
+mod schedule;
+mod segment;
+mod softmax;
+mod tile;
 
 pub use kv::{KV_BLOCK_TOKENS, KvLayer, kv_write};
 
 use std::ops::Range;
 
 use crate::Compute;
+use crate::disjoint::DisjointSlice;
 
 /// Keys of one chunk, by absolute position; the grid never moves.
 pub const CHUNK_KEYS: usize = 256;
@@ -94,7 +102,8 @@ impl SequenceSpan<'_> {
 /// `[num_tokens, num_heads, head_dim]`. Rows in no span are left as they are.
 ///
 /// # Panics
-/// If shapes disagree, a span lies outside the batch or its block table outside the layer, or spans share rows.
+/// If shapes disagree, a span lies outside the batch or its block table outside the layer, or spans are not
+/// in the order of their rows.
 pub fn attention(
     cx: &Compute,
     params: &AttentionParams<'_>,
@@ -104,24 +113,21 @@ pub fn attention(
     out: &mut [f32],
 ) {
     let num_tokens = validate(params, layer, q, out);
-    let _ = cx;
+    let mut num_rows_seen = 0;
     for span in spans {
         span.validate(layer.num_blocks(), num_tokens);
-        for i in 0..span.num_rows {
-            for head in 0..params.num_heads {
-                let at = ((span.first_row + i) * params.num_heads + head) * params.head_dim;
-                let range = at..at + params.head_dim;
-                reference::attend(
-                    params,
-                    layer,
-                    span.block_table,
-                    span.first_position + i,
-                    head,
-                    &q[range.clone()],
-                    &mut out[range],
-                );
-            }
-        }
+        assert!(
+            span.num_rows == 0 || span.first_row >= num_rows_seen,
+            "spans share rows or are not in the order of their rows"
+        );
+        num_rows_seen = span.first_row + span.num_rows;
+    }
+    let tiles = schedule::tiles(cx, params, layer, spans, q);
+    let out = DisjointSlice::new(out);
+    if schedule::is_worth_splitting(cx, &tiles) {
+        schedule::run_chunks(cx, &tiles, &out);
+    } else {
+        schedule::run_tiles(cx, &tiles, &out);
     }
 }
 

@@ -1,75 +1,88 @@
-//! The meaning of attention: one query head at one position, in contract order.
+//! The meaning of attention's three steps for one query, in contract order.
 
-use super::kv::{KV_BLOCK_TOKENS, KvLayer, from_f16_bits};
-use super::{AttentionParams, CHUNK_KEYS};
+use std::ops::Range;
+
+use super::KV_BLOCK_TOKENS;
+use super::running::Running;
+use super::tile::Tile;
 use crate::exp::exp;
+use crate::numerics::{SUM_LANES, f16_to_f32, sum_lanes};
 use crate::softcap::softcap_one;
 
-const SUM_LANES: usize = 32;
-
-/// Attends from `position` with query `q`, `[head_dim]`, and writes `out`, `[head_dim]`.
-pub(super) fn attend(
-    params: &AttentionParams<'_>,
-    layer: &KvLayer,
-    block_table: &[u32],
-    position: usize,
-    head: usize,
-    q: &[f32],
-    out: &mut [f32],
-) {
-    let kv_head = head / (params.num_heads / params.num_kv_heads);
-    let q: Vec<f32> = q.iter().map(|&x| x * params.scale).collect();
-    let keys = params.visible_keys(position);
-    let mut running = Running {
-        max: f32::NEG_INFINITY,
-        sum: 0.0,
-        values: vec![0.0; params.head_dim],
+/// Attends over `keys`, absolute positions, all visible and of one chunk: returns `(m_c, l_c)` and writes `o_c`,
+/// `[head_dim]`.
+pub(super) fn attend_chunk(
+    tile: &Tile<'_>,
+    query: usize,
+    keys: Range<usize>,
+    values: &mut [f32],
+) -> (f32, f32) {
+    let params = tile.params;
+    let (k, v) = tile.layer.as_bits();
+    let block_start = |key: usize| {
+        let block = tile.span.block_table[key / KV_BLOCK_TOKENS];
+        tile.layer.head_block(block, tile.kv_head).start
     };
-    let mut first = keys.start;
-    while first < keys.end {
-        let end = keys.end.min((first / CHUNK_KEYS + 1) * CHUNK_KEYS);
-        let block =
-            |key: usize| layer.head_block_start(block_table[key / KV_BLOCK_TOKENS], kv_head);
-        let scores: Vec<f32> = (first..end)
-            .map(|key| score(params, layer, block(key), key, &q))
-            .collect();
-        let max = scores.iter().copied().fold(f32::NEG_INFINITY, max_or_nan);
-        let mut lanes = [0.0; SUM_LANES];
-        let mut values = vec![0.0_f32; params.head_dim];
-        for (key, score) in (first..end).zip(scores) {
-            let p = exp(score - max);
-            lanes[key % SUM_LANES] += p;
-            let at = block(key) + key % KV_BLOCK_TOKENS * params.head_dim;
-            for (d, value) in values.iter_mut().enumerate() {
-                *value = p.mul_add(from_f16_bits(layer.as_bits().1[at + d]), *value);
-            }
+    let q: Vec<f32> = tile.q[tile.at(query)..][..params.head_dim]
+        .iter()
+        .map(|&x| x * params.scale)
+        .collect();
+    let score = |key: usize| {
+        let at = block_start(key) + key % KV_BLOCK_TOKENS;
+        let score = q.iter().enumerate().fold(0.0_f32, |score, (d, &q)| {
+            q.mul_add(f16_to_f32(k[at + d * KV_BLOCK_TOKENS]), score)
+        });
+        params.softcap.map_or(score, |cap| softcap_one(score, cap))
+    };
+    let scores: Vec<f32> = keys.clone().map(score).collect();
+    let max = scores.iter().copied().fold(f32::NEG_INFINITY, max_or_nan);
+    let mut lanes = [0.0; SUM_LANES];
+    values.fill(0.0);
+    for (key, score) in keys.zip(scores) {
+        let p = exp(score - max);
+        lanes[key % SUM_LANES] += p;
+        let at = block_start(key) + key % KV_BLOCK_TOKENS * params.head_dim;
+        for (d, value) in values.iter_mut().enumerate() {
+            *value = p.mul_add(f16_to_f32(v[at + d]), *value);
         }
-        running.join(max, tree_sum(lanes), &values);
-        first = end;
     }
-    if let Some(sinks) = params.sinks {
-        running.join_sink(sinks[head]);
-    }
-    for (out, value) in out.iter_mut().zip(&running.values) {
-        *out = value / running.sum;
+    (max, sum_lanes(lanes))
+}
+
+/// Joins the next chunk, `(m_c, l_c)` and `o_c`.
+pub(super) fn join(
+    running: &mut Running,
+    values: &mut [f32],
+    (max_c, sum_c): (f32, f32),
+    values_c: &[f32],
+) {
+    let (a, b) = rescale(running, max_c);
+    running.sum = sum_c.mul_add(b, running.sum * a);
+    for (o, &o_c) in values.iter_mut().zip(values_c) {
+        *o = o_c.mul_add(b, *o * a);
     }
 }
 
-fn score(
-    params: &AttentionParams<'_>,
-    layer: &KvLayer,
-    block: usize,
-    key: usize,
-    q: &[f32],
-) -> f32 {
-    let slot = key % KV_BLOCK_TOKENS;
-    let score = q.iter().enumerate().fold(0.0_f32, |acc, (d, &q)| {
-        q.mul_add(
-            from_f16_bits(layer.as_bits().0[block + d * KV_BLOCK_TOKENS + slot]),
-            acc,
-        )
-    });
-    params.softcap.map_or(score, |cap| softcap_one(score, cap))
+/// Joins the sink, a key with `p = 1` and no value, and writes `o / l`.
+pub(super) fn finish(mut running: Running, values: &mut [f32], sink: Option<f32>, out: &mut [f32]) {
+    if let Some(logit) = sink {
+        let (a, b) = rescale(&mut running, logit);
+        running.sum = 1.0_f32.mul_add(b, running.sum * a);
+        for o in values.iter_mut() {
+            *o *= a;
+        }
+    }
+    for (out, o) in out.iter_mut().zip(values) {
+        *out = *o / running.sum;
+    }
+}
+
+/// Moves to the joint maximum and returns the factors of the old part and of the new.
+fn rescale(running: &mut Running, max: f32) -> (f32, f32) {
+    let joint = max_or_nan(running.max, max);
+    let factors = (exp(running.max - joint), exp(max - joint));
+    running.max = joint;
+    factors
 }
 
 fn max_or_nan(a: f32, b: f32) -> f32 {
@@ -79,47 +92,5 @@ fn max_or_nan(a: f32, b: f32) -> f32 {
         b
     } else {
         a
-    }
-}
-
-fn tree_sum(mut lanes: [f32; SUM_LANES]) -> f32 {
-    let mut half = SUM_LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
-/// Softmax so far over the chunks before.
-struct Running {
-    max: f32,
-    sum: f32,
-    values: Vec<f32>,
-}
-
-impl Running {
-    fn join(&mut self, max: f32, sum: f32, values: &[f32]) {
-        let joint = max_or_nan(self.max, max);
-        let a = exp(self.max - joint);
-        let b = exp(max - joint);
-        self.max = joint;
-        self.sum = sum.mul_add(b, self.sum * a);
-        for (o, &o_c) in self.values.iter_mut().zip(values) {
-            *o = o_c.mul_add(b, *o * a);
-        }
-    }
-
-    /// A sink is a chunk of one key without a value: its `p` is 1, and `o` is only rescaled.
-    fn join_sink(&mut self, logit: f32) {
-        let joint = max_or_nan(self.max, logit);
-        let a = exp(self.max - joint);
-        self.max = joint;
-        self.sum = 1.0_f32.mul_add(exp(logit - joint), self.sum * a);
-        for o in &mut self.values {
-            *o *= a;
-        }
     }
 }

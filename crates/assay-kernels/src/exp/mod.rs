@@ -3,6 +3,9 @@
 //! Class: Exact. Within 1.01 ulp of e^x on -87..=88, +0 below, NaN for NaN.
 
 pub(crate) mod constants;
+mod vector;
+
+pub(crate) use vector::{exp_clamped, exp_lanes};
 
 use constants::{
     EXP_HIGHEST, EXP_LOG2E, EXP_LOWEST, EXP_NEG_LN2_HI, EXP_NEG_LN2_LO, EXP_P, EXP_ROUNDER,

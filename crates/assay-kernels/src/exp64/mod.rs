@@ -2,6 +2,10 @@
 //!
 //! Class: Exact. Both within 1 ulp; no libm, so that every device and every C library agrees.
 
+mod vector;
+
+pub(crate) use vector::exp64_lanes;
+
 use crate::exp::constants::{
     EXP64_HIGHEST, EXP64_LOG2E, EXP64_LOWEST, EXP64_NEG_LN2_HI, EXP64_NEG_LN2_LO, EXP64_ROUNDER,
     EXP64_TAYLOR, LN64_ATANH, LN64_LN2_HI, LN64_LN2_LO,

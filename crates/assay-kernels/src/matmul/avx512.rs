@@ -54,13 +54,13 @@ pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task) {
 fn run_profile<Q: QuantLayout, S: ScaleLayout, A: Activations>(job: &Job<'_>, task: Task) {
     let num_steps = job.num_blocks.div_ceil(BLOCKS_PER_STEP);
     // A single tile reads the weights once: keep that stream unbroken.
-    let chunk = if task.tiles.len() == 1 {
-        num_steps
+    let (chunk, groups_at_once) = if task.tiles.len() == 1 {
+        (num_steps, 1)
     } else {
-        STEPS_PER_CHUNK
+        (STEPS_PER_CHUNK, 2)
     };
-    for group in task.groups.clone().step_by(2) {
-        let has_second = group + 1 < task.groups.end;
+    for group in task.groups.clone().step_by(groups_at_once) {
+        let has_second = groups_at_once == 2 && group + 1 < task.groups.end;
         for first_step in (0..num_steps).step_by(chunk) {
             let steps = first_step..(first_step + chunk).min(num_steps);
             for tile in task.tiles.clone() {

@@ -3,21 +3,29 @@
 //! Class: Exact. `rn(rn(g / rn(1 + EXP(clamp(-g, ±87)))) * u)`, element by element.
 
 use crate::Compute;
-use crate::exp::exp;
+use crate::exp::{exp, exp_clamped};
+use crate::gate::{Activation, gate_mul};
+use crate::simd::Simd;
 
 /// Writes `silu(gate[i]) * up[i]` to `out[i]`.
 ///
 /// # Panics
 /// If the three lengths differ.
 pub fn silu_mul(cx: &Compute, gate: &[f32], up: &[f32], out: &mut [f32]) {
-    assert_eq!(gate.len(), up.len(), "gate and up differ in length");
-    assert_eq!(gate.len(), out.len(), "gate and out differ in length");
-    let _ = cx;
-    for ((&g, &u), out) in gate.iter().zip(up).zip(out) {
-        *out = silu(g) * u;
-    }
+    gate_mul(cx, Silu, gate, up, out);
 }
 
-fn silu(g: f32) -> f32 {
-    g / (1.0 + exp((-g).clamp(-87.0, 87.0)))
+#[derive(Clone, Copy)]
+struct Silu;
+
+impl Activation for Silu {
+    fn scalar(self, x: f32) -> f32 {
+        x / (1.0 + exp((-x).clamp(-87.0, 87.0)))
+    }
+
+    #[inline(always)]
+    fn lanes<S: Simd>(self, simd: S, x: S::F32) -> S::F32 {
+        let e = exp_clamped(simd, simd.neg(x));
+        simd.div(x, simd.add(simd.splat(1.0), e))
+    }
 }

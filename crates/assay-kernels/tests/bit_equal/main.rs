@@ -3,7 +3,10 @@
 //! One file per op: data plus one `check_*` helper. Shapes include empty ones, single elements, tails and
 //! unaligned starts; values include subnormals, signed zeros, infinities and NaN.
 
+mod activation;
+mod attention;
 mod float_matmul;
+mod log_softmax;
 mod residual;
 mod rms_norm;
 mod rope;

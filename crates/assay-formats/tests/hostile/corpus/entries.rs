@@ -23,12 +23,12 @@ pub(super) fn cases() -> Vec<Case> {
     };
     vec![
         case(
-            "key empty",
+            "key empty (fault 181)",
             one().mark().u64(0).u32(4).u32(1),
             &["metadata key 1 of 1, key length", "is empty"],
         ),
         case(
-            "key length 2^60",
+            "key length 2^60 (fault 195)",
             one().mark().u64(1 << 60).raw(&[b'k'; 64]),
             &["key length", "above the limit of 65535"],
         ),
@@ -183,7 +183,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["\"\\u{1b}[31mred\\n\""],
         ),
         case(
-            "alignment 0",
+            "alignment 0 (fault 193)",
             alignment(4).u32(0),
             &[
                 "\"general.alignment\" (1 of 1), value",
@@ -221,7 +221,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["must have type u32, found i32"],
         ),
         case(
-            "alignment as u64",
+            "alignment as u64 (fault 185)",
             alignment(10).u64(32),
             &["must have type u32, found u64"],
         ),
@@ -258,7 +258,7 @@ pub(super) fn array_cases() -> Vec<Case> {
     let strings = |count| Raw::array("some.key", 8, count).str("abc");
     vec![
         case(
-            "array element type 13",
+            "array element type 13 (fault 183)",
             Raw::entry("some.key", 9).mark().u32(13).u64(0),
             &[KEY, "array element type", "value type 13"],
         ),

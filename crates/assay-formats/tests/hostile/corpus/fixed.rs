@@ -55,7 +55,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["version 4294967295 is not supported"],
         ),
         case(
-            "big-endian 3",
+            "big-endian 3 (fault 191)",
             gguf().raw(&3_u32.to_be_bytes()),
             &["version at byte 4", "big-endian (version 3"],
         ),
@@ -98,7 +98,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["metadata count", "above the limit"],
         ),
         case(
-            "metadata count 2^60",
+            "metadata count 2^60 (fault 182)",
             gguf().u32(3).u64(0).mark().u64(1 << 60),
             &["metadata count", "above the limit"],
         ),
@@ -116,7 +116,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["metadata key 2 of 2"],
         ),
         case(
-            "one tensor fewer than promised",
+            "one tensor fewer than promised (fault 190)",
             Raw::header(2, 0)
                 .tensor("a", &[4])
                 .data(0, 0)

@@ -79,8 +79,8 @@ pub(super) fn cases() -> Vec<Case> {
             &["number of dimensions", "needs 4 bytes"],
         ),
         dims("no dimensions", 0, "0 dimensions, expected 1 to 4"),
-        dims("five dimensions", 5, "5 dimensions"),
-        dims("1000 dimensions", 1000, "1000 dimensions"),
+        dims("five dimensions (fault 187)", 5, "5 dimensions"),
+        dims("1000 dimensions (fault 194)", 1000, "1000 dimensions"),
         dims("2^32-1 dimensions", u32::MAX, "4294967295 dimensions"),
         case(
             "dimension past the end",
@@ -143,7 +143,11 @@ pub(super) fn cases() -> Vec<Case> {
         typed("type 4 (withdrawn)", 4, "type 4 is not known to assay"),
         typed("type 9 (never in files)", 9, "type 9 is not known to assay"),
         typed("type 31 (withdrawn)", 31, "type 31 is not known to assay"),
-        typed("type 999", 999, "type 999 is not known to assay"),
+        typed(
+            "type 999 (fault 189)",
+            999,
+            "type 999 is not known to assay",
+        ),
         typed("type -1", u32::MAX, "type 4294967295 is not known to assay"),
         case(
             "no type",
@@ -186,7 +190,7 @@ pub(super) fn data_cases() -> Vec<Case> {
             "16 is not a multiple of the alignment 32",
         ),
         offset(
-            "offset 2^40",
+            "offset 2^40 (fault 186)",
             1 << 40,
             256,
             "data at 1099511627776 of 64 bytes after the data start",

@@ -1,0 +1,209 @@
+//! Runs requests through a real engine and gathers what each one got.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use assay_engine::{
+    Engine, EngineConfig, EngineHandle, Entry, FinishReason, Gone, LogprobsMode, LogprobsParams,
+    OutputEvent, OutputSink, Request, RequestError, RequestId, SamplingParams, TokenBytes,
+    TokenOutput, Usage,
+};
+use assay_models::{ForwardModel, TokenId};
+
+/// Longest wait for an event: a hang fails the test, not the run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A client: receives events, can leave.
+pub(crate) struct Client {
+    events: Receiver<OutputEvent>,
+    is_gone: Arc<AtomicBool>,
+}
+
+/// The engine's side of a [`Client`].
+pub(crate) struct ClientSink {
+    events: Mutex<Sender<OutputEvent>>,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl OutputSink for ClientSink {
+    fn send(&mut self, event: OutputEvent) -> Result<(), Gone> {
+        if self.is_gone() {
+            return Err(Gone);
+        }
+        let events = self.events.get_mut().expect("never poisoned");
+        events.send(event).map_err(|_| Gone)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
+    }
+}
+
+/// Everything one choice got.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ChoiceReply {
+    pub(crate) entries: Vec<Entry>,
+    /// Text of each delta, to tell streamed from whole.
+    pub(crate) deltas: Vec<String>,
+    pub(crate) finish: Option<FinishReason>,
+    pub(crate) end: Option<TokenOutput>,
+    pub(crate) usage: Option<Usage>,
+}
+
+impl ChoiceReply {
+    pub(crate) fn text(&self) -> String {
+        self.entries
+            .iter()
+            .map(|entry| entry.text.as_str())
+            .collect()
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.entries
+            .iter()
+            .flat_map(|entry| entry.bytes.iter().copied())
+            .collect()
+    }
+
+    pub(crate) fn token_ids(&self) -> Vec<TokenId> {
+        self.entries
+            .iter()
+            .map(|entry| entry.output.token_id)
+            .collect()
+    }
+
+    /// Ids and every score's bits: what must not depend on company.
+    pub(crate) fn bits(&self) -> Vec<(TokenId, u64, Vec<(TokenId, u64)>)> {
+        self.entries
+            .iter()
+            .map(|entry| {
+                let scores = entry.output.logprobs.as_ref();
+                (
+                    entry.output.token_id,
+                    scores.map_or(0, |scores| scores.logprob.to_bits()),
+                    scores.map_or_else(Vec::new, |scores| {
+                        scores
+                            .top_logprobs
+                            .iter()
+                            .map(|top| (top.token_id, top.logprob.to_bits()))
+                            .collect()
+                    }),
+                )
+            })
+            .collect()
+    }
+}
+
+impl Client {
+    pub(crate) fn submit(
+        engine: &EngineHandle,
+        request: Request,
+    ) -> Result<Self, assay_engine::SubmitError> {
+        let (sender, events) = channel();
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let sink = ClientSink {
+            events: Mutex::new(sender),
+            is_gone: Arc::clone(&is_gone),
+        };
+        engine.submit(request, Box::new(sink))?;
+        Ok(Self { events, is_gone })
+    }
+
+    /// The client leaves.
+    pub(crate) fn leave(&self) {
+        self.is_gone.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn next_event(&self) -> OutputEvent {
+        self.events
+            .recv_timeout(PATIENCE)
+            .expect("the engine sends an event")
+    }
+
+    /// Nothing more may come, ever: the sink is gone.
+    pub(crate) fn assert_silent(&self) {
+        if let Ok(event) = self.events.try_recv() {
+            panic!("an event after the end: {event:?}");
+        }
+    }
+
+    /// Reads all choices to their end.
+    pub(crate) fn collect(self, num_choices: u32) -> Result<Vec<ChoiceReply>, RequestError> {
+        let mut replies = vec![ChoiceReply::default(); num_choices as usize];
+        let mut num_unfinished = num_choices;
+        while num_unfinished > 0 {
+            match self.next_event() {
+                OutputEvent::Delta {
+                    choice_index,
+                    entries,
+                } => {
+                    assert!(!entries.is_empty(), "an empty delta");
+                    let reply = &mut replies[choice_index as usize];
+                    assert_eq!(reply.finish, None, "a delta after the end");
+                    reply
+                        .deltas
+                        .push(entries.iter().map(|entry| entry.text.as_str()).collect());
+                    reply.entries.extend(entries);
+                }
+                OutputEvent::Finished {
+                    choice_index,
+                    reason,
+                    end,
+                    usage,
+                } => {
+                    let reply = &mut replies[choice_index as usize];
+                    assert_eq!(reply.finish, None, "a choice finished twice");
+                    reply.finish = Some(reason);
+                    reply.end = end;
+                    reply.usage = Some(usage);
+                    num_unfinished -= 1;
+                }
+                OutputEvent::Failed(error) => return Err(error),
+            }
+        }
+        self.assert_silent();
+        Ok(replies)
+    }
+}
+
+/// A request with nothing special about it: greedy, raw scores with five alternatives.
+pub(crate) fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Request {
+    Request {
+        id: RequestId(0),
+        prompt_token_ids,
+        num_choices: 1,
+        max_tokens,
+        sampling: SamplingParams::greedy(),
+        logprobs: Some(LogprobsParams {
+            top_logprobs: 5,
+            mode: LogprobsMode::Raw,
+            include_end: false,
+        }),
+        stop: Vec::new(),
+        end_token_ids: Vec::new(),
+    }
+}
+
+pub(crate) fn spawn(
+    model: impl ForwardModel + 'static,
+    token_bytes: &[Vec<u8>],
+    config: EngineConfig,
+) -> EngineHandle {
+    let token_bytes = Arc::new(TokenBytes::new(token_bytes));
+    Engine::spawn(Box::new(model), token_bytes, config).expect("a valid configuration")
+}
+
+/// The single reply of a request to a fresh engine of its own.
+pub(crate) fn reply_alone(
+    model: impl ForwardModel + 'static,
+    token_bytes: &[Vec<u8>],
+    request: Request,
+) -> Result<ChoiceReply, RequestError> {
+    assert_eq!(request.num_choices, 1);
+    let engine = spawn(model, token_bytes, EngineConfig::default());
+    let client = Client::submit(&engine, request).expect("a valid request");
+    let mut replies = client.collect(1)?;
+    Ok(replies.remove(0))
+}

@@ -1,0 +1,4 @@
+//! The engine at its own door: requests in, outputs out, over a scripted model.
+
+mod collect;
+mod generation;

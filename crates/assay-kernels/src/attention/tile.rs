@@ -1,0 +1,96 @@
+//! A tile: queries of one sequence that read the same KV head, attended together so that a key or value is loaded
+//! once for all of them.
+//!
+//! Query `i` of a KV head is row `i / group` and head `i % group` of the group. Keys and values of a tile go chunk by
+//! chunk; each query's part of a chunk is the range of keys that it sees, and no other key touches its sums.
+
+use std::ops::Range;
+
+use super::kv::{KV_BLOCK_TOKENS, KvLayer};
+use super::microkernel::ChunkBlocks;
+use super::segment::KeyRange;
+use super::{AttentionParams, CHUNK_KEYS, SequenceSpan};
+
+/// Which queries, and all that they read. The span was validated against the layer and the batch.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    pub(super) params: &'a AttentionParams<'a>,
+    pub(super) layer: &'a KvLayer,
+    pub(super) span: &'a SequenceSpan<'a>,
+    /// `[num_tokens, num_heads, head_dim]`.
+    pub(super) q: &'a [f32],
+    pub(super) kv_head: usize,
+    pub(super) first_query: usize,
+    pub(super) num_queries: usize,
+}
+
+impl Tile<'_> {
+    /// Chunks that some query of the tile sees.
+    pub(super) fn chunks(&self) -> Range<usize> {
+        let first = self.params.visible_keys(self.position(0)).start;
+        let last = self.position(self.num_queries - 1);
+        first / CHUNK_KEYS..last / CHUNK_KEYS + 1
+    }
+
+    fn group(&self) -> usize {
+        self.params.num_heads / self.params.num_kv_heads
+    }
+
+    pub(super) fn position(&self, query: usize) -> usize {
+        self.span.first_position + (self.first_query + query) / self.group()
+    }
+
+    pub(super) fn head(&self, query: usize) -> usize {
+        self.kv_head * self.group() + (self.first_query + query) % self.group()
+    }
+
+    /// Logit of the query's sink.
+    pub(super) fn sink(&self, query: usize) -> Option<f32> {
+        self.params.sinks.map(|sinks| sinks[self.head(query)])
+    }
+
+    /// Where the query lies in `q`, and its output in `out`.
+    pub(super) fn at(&self, query: usize) -> usize {
+        let row = self.span.first_row + (self.first_query + query) / self.group();
+        (row * self.params.num_heads + self.head(query)) * self.params.head_dim
+    }
+
+    /// The keys of `chunk`, counted from its start, that the query sees; `None` if none.
+    pub(super) fn keys_in_chunk(&self, query: usize, chunk: usize) -> Option<KeyRange> {
+        let keys = self.params.visible_keys(self.position(query));
+        let start = chunk * CHUNK_KEYS;
+        let first = keys.start.max(start) - start;
+        let end = keys.end.min(start + CHUNK_KEYS).saturating_sub(start);
+        (first < end).then_some(KeyRange { first, end })
+    }
+
+    /// The tile's queries, scaled, `[head_dim, num_queries]`.
+    pub(super) fn packed_queries(&self) -> Vec<f32> {
+        let mut packed = vec![0.0; self.params.head_dim * self.num_queries];
+        for query in 0..self.num_queries {
+            let q = &self.q[self.at(query)..][..self.params.head_dim];
+            for (d, &x) in q.iter().enumerate() {
+                packed[d * self.num_queries + query] = x * self.params.scale;
+            }
+        }
+        packed
+    }
+
+    /// Addresses of the blocks of `chunk` that hold keys `first..end` of it.
+    pub(super) fn chunk_blocks(&self, chunk: usize, blocks: Range<usize>) -> ChunkBlocks {
+        const BLOCKS: usize = CHUNK_KEYS / KV_BLOCK_TOKENS;
+        let (k, v) = self.layer.as_bits();
+        let mut addresses = ChunkBlocks {
+            k: [std::ptr::null(); BLOCKS],
+            v: [std::ptr::null(); BLOCKS],
+            head_dim: self.params.head_dim,
+        };
+        for block in blocks {
+            let id = self.span.block_table[chunk * BLOCKS + block];
+            let range = self.layer.head_block(id, self.kv_head);
+            addresses.k[block] = k[range.clone()].as_ptr();
+            addresses.v[block] = v[range].as_ptr();
+        }
+        addresses
+    }
+}
