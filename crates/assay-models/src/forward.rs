@@ -4,6 +4,8 @@
 //! state (`docs/numerics.md`).
 
 use assay_kernels::Compute;
+use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow, log_sum_exp};
+use assay_kernels::top_k::{NanInRow, top_k};
 use thiserror::Error;
 
 /// Index into the vocabulary.
@@ -103,6 +105,36 @@ impl Logits {
     /// Number of rows.
     pub fn num_rows(&self) -> usize {
         self.data.len() / self.vocab_size
+    }
+
+    /// The normaliser of row `index`: with it, any logit of the row becomes its log-probability.
+    ///
+    /// # Errors
+    /// [`NonFiniteRow`] when the row has no distribution: a NaN or an infinity reached it.
+    ///
+    /// # Panics
+    /// If there is no such row; so for the methods below.
+    pub fn log_sum_exp(&self, cx: &Compute, index: usize) -> Result<LogSumExp, NonFiniteRow> {
+        log_sum_exp(cx, self.row(index))
+    }
+
+    /// The `k` largest logits of row `index` with their ids, best first, ties by lower id; fewer where the
+    /// vocabulary is smaller.
+    ///
+    /// # Errors
+    /// [`NanInRow`] when a logit is not a number.
+    pub fn top_k(
+        &self,
+        cx: &Compute,
+        index: usize,
+        k: usize,
+    ) -> Result<Vec<(TokenId, f32)>, NanInRow> {
+        top_k(cx.isa, self.row(index), k)
+    }
+
+    /// The logit of `token_id` in row `index`; `None` for an id outside the vocabulary.
+    pub fn logit(&self, index: usize, token_id: TokenId) -> Option<f32> {
+        self.row(index).get(token_id as usize).copied()
     }
 
     /// Row `index`, on the host.

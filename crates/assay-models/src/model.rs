@@ -27,7 +27,6 @@ pub enum Numerics {
 }
 
 /// How to load a model.
-#[derive(Debug)]
 pub struct LoadOptions<'a> {
     /// Longest sequence in tokens, at most the model's own; the model's own where `None`. Either way no longer than
     /// the KV blocks hold.

@@ -14,7 +14,8 @@ use assay_kernels::Compute;
 
 use crate::config::ModelConfig;
 use crate::error::{ModelError, TensorProblem, TensorProblems};
-use crate::layers::linear::{Linear, Matrix, ScaleOrder};
+use crate::layers::linear::{Linear, ScaleOrder};
+use crate::layers::matrix::Matrix;
 
 /// How much of the weights has been packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,6 @@ pub(crate) struct WeightLoader<'a> {
 /// A matrix that is checked and not yet packed.
 struct Pending<'a> {
     tensor: &'a TensorInfo,
-    n: usize,
-    k: usize,
     matrix: Matrix,
 }
 
@@ -71,8 +70,6 @@ impl<'a> WeightLoader<'a> {
         if let Some(tensor) = self.required(name, &[k as u64, n as u64]) {
             self.pending.push(Pending {
                 tensor,
-                n,
-                k,
                 matrix: matrix.clone(),
             });
         }
@@ -148,7 +145,7 @@ impl<'a> WeightLoader<'a> {
             let bytes = self.file.tensor_bytes(tensor);
             pending
                 .matrix
-                .fill(cx, tensor.dtype, pending.n, pending.k, bytes)
+                .fill(cx, tensor.dtype, bytes)
                 .map_err(|source| ModelError::Pack {
                     tensor: tensor.name.clone(),
                     source,

@@ -4,4 +4,5 @@
 
 pub mod gguf_walk;
 pub mod gguf_writer;
+#[cfg(feature = "models")]
 pub mod scripted;

@@ -1,3 +1,22 @@
 //! Tokenizer from a GGUF's own vocabulary, chat templates, and a detokenizer that never loses or
-//! invents a byte. Knows no models.
+//! invents a byte.
+//!
+//! In: a file's metadata. Out: token ids for text, bytes for token ids, prompts for messages.
+//! Knows no models, no requests and no files; a definition it does not know exactly is refused.
 #![forbid(unsafe_code)]
+
+mod byte_level;
+mod detokenizer;
+mod encode;
+mod end_tokens;
+mod error;
+mod fingerprint;
+mod pre_tokenizer;
+mod special_text;
+mod tokenizer;
+mod vocab;
+
+pub use detokenizer::{Detokenizer, display_token};
+pub use error::TokenizerError;
+pub use tokenizer::{EncodeOptions, SpecialText, SpecialTokens, Tokenizer};
+pub use vocab::TokenKind;

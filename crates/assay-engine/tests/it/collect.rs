@@ -1,7 +1,7 @@
 //! Runs requests through a real engine and gathers what each one got.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ impl OutputSink for ClientSink {
     }
 }
 
+/// A token with a score's bits.
+type ScoredBits = (TokenId, u64);
+
 /// Everything one choice got.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChoiceReply {
@@ -75,14 +78,14 @@ impl ChoiceReply {
     }
 
     /// Ids and every score's bits: what must not depend on company.
-    pub(crate) fn bits(&self) -> Vec<(TokenId, u64, Vec<(TokenId, u64)>)> {
+    pub(crate) fn bits(&self) -> Vec<(ScoredBits, Vec<ScoredBits>)> {
         self.entries
             .iter()
             .map(|entry| {
                 let scores = entry.output.logprobs.as_ref();
+                let chosen_bits = scores.map_or(0, |scores| scores.logprob.to_bits());
                 (
-                    entry.output.token_id,
-                    scores.map_or(0, |scores| scores.logprob.to_bits()),
+                    (entry.output.token_id, chosen_bits),
                     scores.map_or_else(Vec::new, |scores| {
                         scores
                             .top_logprobs
@@ -120,6 +123,17 @@ impl Client {
         self.events
             .recv_timeout(PATIENCE)
             .expect("the engine sends an event")
+    }
+
+    /// Reads `num_events`, or as many as there are.
+    pub(crate) fn read_at_most(&self, num_events: usize) {
+        for _ in 0..num_events {
+            match self.events.recv_timeout(PATIENCE) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => panic!("no event came"),
+            }
+        }
     }
 
     /// Nothing more may come, ever: the sink is gone.

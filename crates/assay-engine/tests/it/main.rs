@@ -1,4 +1,11 @@
-//! The engine at its own door: requests in, outputs out, over a scripted model.
+//! The engine at its own door: requests in, outputs out, over a scripted model; and its pure parts
+//! (scheduler, text pipeline, sampler) against naive references.
 
 mod collect;
 mod generation;
+mod invariance;
+mod lifecycle;
+mod sampling;
+mod scheduling;
+mod scores;
+mod text_reference;

@@ -44,7 +44,7 @@ fn exp(x: f64) -> f64 {
     f64::from_bits(value.to_bits().wrapping_add((n as i64 as u64) << 52))
 }
 
-/// Sine and cosine of an angle in 0..=[`MAX_ANGLE`].
+/// Sine and cosine of an angle of at most ±[`MAX_ANGLE`].
 #[inline(always)]
 pub(super) fn sin_cos(angle: f64) -> (f64, f64) {
     let n = angle.mul_add(F64_FRAC_2_PI, F64_ROUND_MAGIC) - F64_ROUND_MAGIC;

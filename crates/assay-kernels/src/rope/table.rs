@@ -41,8 +41,8 @@ pub enum RopeTableError {
         /// Factors given.
         found: usize,
     },
-    /// Factors must be positive and finite.
-    #[error("rope frequency factor {index} is {value}, not a positive finite number")]
+    /// Factors must be finite and not zero; a negative one turns backwards.
+    #[error("rope frequency factor {index} is {value}, not a finite number other than zero")]
     FreqFactor {
         /// Which factor.
         index: usize,
@@ -170,7 +170,7 @@ fn frequencies(parameters: &RopeParameters<'_>) -> Result<Vec<f64>, RopeTableErr
         let bad = factors
             .iter()
             .enumerate()
-            .find(|(_, factor)| !(factor.is_finite() && **factor > 0.0));
+            .find(|(_, factor)| !(factor.is_finite() && **factor != 0.0));
         if let Some((index, &value)) = bad {
             return Err(RopeTableError::FreqFactor { index, value });
         }
@@ -185,7 +185,7 @@ fn frequencies(parameters: &RopeParameters<'_>) -> Result<Vec<f64>, RopeTableErr
         .collect();
     let largest = frequencies
         .iter()
-        .fold(0.0, |largest: f64, &f| largest.max(f))
+        .fold(0.0, |largest: f64, &f| largest.max(f.abs()))
         * num_positions as f64;
     if largest > MAX_ANGLE {
         return Err(RopeTableError::Angle(largest));

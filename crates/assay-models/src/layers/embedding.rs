@@ -2,7 +2,7 @@
 
 use assay_kernels::Compute;
 
-use super::linear::Matrix;
+use super::matrix::Matrix;
 use crate::forward::TokenId;
 
 /// Writes row `token_ids[t]` of `table` to row `t` of `out`, `[num_tokens, hidden_size]`; ids are in range.

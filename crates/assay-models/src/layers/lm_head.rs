@@ -5,7 +5,7 @@ use assay_kernels::matmul::Activations;
 use assay_kernels::quantize::ActivationProfile;
 use assay_kernels::softcap::softcap;
 
-use super::linear::Matrix;
+use super::matrix::Matrix;
 use super::norm::RmsNorm;
 use crate::pass::{Buffers, Pass};
 

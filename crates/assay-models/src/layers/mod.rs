@@ -6,5 +6,6 @@ pub(crate) mod attention;
 pub(crate) mod embedding;
 pub(crate) mod linear;
 pub(crate) mod lm_head;
+pub(crate) mod matrix;
 pub(crate) mod mlp;
 pub(crate) mod norm;

@@ -1,0 +1,134 @@
+//! Greedy pair merging, shared by byte-pair encoding and SentencePiece.
+//!
+//! Symbols are a linked list over the text; candidates wait in a heap, so a text of n symbols costs
+//! O(n log n) whatever it looks like. The lowest order merges first, the leftmost pair on a tie.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// No neighbour.
+const NONE: u32 = u32::MAX;
+
+/// A stretch of the text that is, so far, one unit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Symbol {
+    /// The token it is, if its text is one.
+    pub(super) id: Option<u32>,
+    /// First byte in the text.
+    pub(super) start: u32,
+    /// Bytes; 0 once it is part of its left neighbour.
+    pub(super) len: u32,
+    prev: u32,
+    next: u32,
+}
+
+/// The outcome of joining two neighbours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Merge {
+    /// Lower merges earlier.
+    pub(super) order: u32,
+    /// The token they become.
+    pub(super) id: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    order: u32,
+    left: u32,
+    right: u32,
+    len: u32,
+    id: u32,
+}
+
+/// Symbols and candidates, kept between words so that their memory is reused.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    symbols: Vec<Symbol>,
+    candidates: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl Merger {
+    /// Starts over with no symbols.
+    pub(super) fn clear(&mut self) {
+        self.symbols.clear();
+        self.candidates.clear();
+    }
+
+    /// Appends the next stretch of the text.
+    pub(super) fn push(&mut self, start: u32, len: u32, id: Option<u32>) {
+        // Texts are shorter than `u32::MAX` bytes, so symbol counts fit.
+        let index = self.symbols.len() as u32;
+        if let Some(last) = self.symbols.last_mut() {
+            last.next = index;
+        }
+        let prev = index.checked_sub(1).unwrap_or(NONE);
+        self.symbols.push(Symbol {
+            id,
+            start,
+            len,
+            prev,
+            next: NONE,
+        });
+    }
+
+    /// Merges until `find` knows no pair, then returns what is left in order.
+    pub(super) fn run(
+        &mut self,
+        find: impl Fn(&Symbol, &Symbol) -> Option<Merge>,
+    ) -> impl Iterator<Item = &Symbol> {
+        for right in 1..self.symbols.len() as u32 {
+            self.add(right - 1, right, &find);
+        }
+        while let Some(Reverse(candidate)) = self.candidates.pop() {
+            let Some(next) = self.join(&candidate) else {
+                continue;
+            };
+            let prev = self
+                .symbols
+                .get(candidate.left as usize)
+                .map_or(NONE, |symbol| symbol.prev);
+            self.add(prev, candidate.left, &find);
+            self.add(candidate.left, next, &find);
+        }
+        self.symbols.iter().filter(|symbol| symbol.len > 0)
+    }
+
+    /// Joins the pair unless one of the two has changed since; gives the new right neighbour.
+    fn join(&mut self, candidate: &Candidate) -> Option<u32> {
+        let right = *self.symbols.get(candidate.right as usize)?;
+        let left = self.symbols.get_mut(candidate.left as usize)?;
+        // A symbol only grows or vanishes, so an unchanged sum means two unchanged symbols.
+        if left.len == 0 || right.len == 0 || left.len + right.len != candidate.len {
+            return None;
+        }
+        left.len = candidate.len;
+        left.id = Some(candidate.id);
+        left.next = right.next;
+        if let Some(gone) = self.symbols.get_mut(candidate.right as usize) {
+            gone.len = 0;
+        }
+        if let Some(after) = self.symbols.get_mut(right.next as usize) {
+            after.prev = candidate.left;
+        }
+        Some(right.next)
+    }
+
+    fn add(&mut self, left: u32, right: u32, find: impl Fn(&Symbol, &Symbol) -> Option<Merge>) {
+        let (Some(l), Some(r)) = (
+            self.symbols.get(left as usize),
+            self.symbols.get(right as usize),
+        ) else {
+            return;
+        };
+        if let Some(Merge { order, id }) = find(l, r) {
+            let len = l.len + r.len;
+            self.candidates.push(Reverse(Candidate {
+                order,
+                left,
+                right,
+                len,
+                id,
+            }));
+        }
+    }
+}
