@@ -129,7 +129,7 @@ fn load_weights(config: &ModelConfig, file: &GgufFile) -> Result<Model> {
 fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usize {
     let context = config.context.map_or(hyperparameters.max_position_embeddings, |tokens| tokens as usize);
     let wanted = context.div_ceil(assay_kernels::attention::KV_BLOCK_TOKENS).saturating_mul(config.parallel.get());
-    let block_bytes = assay_models::kv_block_bytes(hyperparameters).max(1) as u64;
+    let block_bytes = hyperparameters.kv_block_bytes().max(1) as u64;
     let budget = config.kv_memory_bytes.or_else(|| available_memory_bytes().map(|bytes| bytes / 2));
     let fitting = budget.map_or(usize::MAX, |bytes| usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX));
     wanted.min(fitting).max(1)
