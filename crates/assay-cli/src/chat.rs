@@ -132,9 +132,15 @@ impl Conversation {
             num_choices: 1,
             max_tokens,
             sampling: SamplingParams {
+                logit_bias: Vec::new(),
+                repetition_penalty: 1.0,
+                presence_penalty: 0.0,
+                frequency_penalty: 0.0,
                 temperature: self.args.temperature,
+                top_k: None,
+                top_p: 1.0,
+                min_p: 0.0,
                 seed: self.args.seed,
-                ..SamplingParams::default()
             },
             logprobs: Some(LogprobsParams {
                 top_logprobs: OTHERS_SHOWN as u32 + 1,
