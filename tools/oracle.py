@@ -11,9 +11,9 @@ with. Shares no code with the engine.
 
 `check` compares with logits recorded elsewhere (`i32 n, i32 vocab, n x i32 ids, n x vocab f32`).
 
-`record` reads a JSON list of `{"name", "text", "greedy"}`; `text` is tokenised from the file's own vocabulary
-(chat prompts are written out with their special tokens), then continued greedily by `greedy` tokens. It writes,
-little-endian:
+`record` reads a JSON list of `{"name", "text", "greedy"}`, where `text` may follow the contents of `file` (from the
+repository's root), themselves after `before`. It is tokenised from the model file's own vocabulary (chat prompts are
+written out with their special tokens), then continued greedily by `greedy` tokens. It writes, little-endian:
 
     magic   8 bytes "ASSAYOR1"
     u32     vocabulary size V
@@ -25,13 +25,16 @@ little-endian:
       u32           P, tokens that belong to the prompt
       N x u32       token ids
       N-1 x f32     logprob of token i+1 after tokens 0..=i
-      u32           R, positions recorded with their K best
-      per position: u32 index; K x u32 ids, best first (ties by lower id); K x f32 logprobs
+      N-1 times:    K x u32 ids, best first (ties by lower id); K x f32 logprobs
       u32           F, positions recorded as full rows
-      per position: u32 index; V x f16 logprob rounded to nearest (a full row judges the tail's mass)
+      F times:      u32 position; V x f32 logprobs
+
+Logprobs are natural, normalised in f64, then rounded to f32.
 """
 
+import heapq
 import json
+import pathlib
 import struct
 import sys
 
@@ -39,6 +42,10 @@ import gguf
 import numpy as np
 
 TOP_K = 64
+# Rows of the head at a time.
+HEAD_ROWS = 64
+# Prompts whose last position is recorded as a full row, for each file, by name.
+FULL_ROWS = {"llama": ("chat-sky", "cjk-chinese", "code-rust", "long"), "gemma3": ("story",)}
 
 
 class Config:
@@ -226,6 +233,128 @@ def check(model_path, recorded_path):
     print(f"max {diff.max():.3g} mean {diff.mean():.3g} argmax equal {(found.argmax(1) == expected.argmax(1)).mean():.3f}")
 
 
+def byte_level_tokenizer(model):
+    """GPT-2 byte-level BPE with single digits, as the `smollm` pre-tokenizer declares."""
+    import tokenizers as tk
+
+    tokens = model.config.key("tokenizer.ggml.tokens")
+    merges = [tuple(m.split(" ")) for m in model.config.key("tokenizer.ggml.merges")]
+    kinds = model.config.key("tokenizer.ggml.token_type")
+    tokenizer = tk.Tokenizer(tk.models.BPE({t: i for i, t in enumerate(tokens)}, merges))
+    tokenizer.pre_tokenizer = tk.pre_tokenizers.Sequence(
+        [tk.pre_tokenizers.Digits(individual_digits=True), tk.pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.add_special_tokens([t for t, kind in zip(tokens, kinds) if kind == gguf.TokenType.CONTROL])
+    return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def sentencepiece_tokenizer(model):
+    """SentencePiece BPE: the adjacent pair whose joint piece scores best is joined first, leftmost among equals."""
+    tokens = model.config.key("tokenizer.ggml.tokens")
+    scores = model.config.key("tokenizer.ggml.scores")
+    ids = {t: i for i, t in enumerate(tokens)}
+
+    def encode(text):
+        pieces = list(text.replace(" ", "\u2581"))
+        left = list(range(-1, len(pieces) - 1))
+        right = list(range(1, len(pieces) + 1))
+        queue = []
+
+        def offer(i):
+            j = right[i]
+            if j < len(pieces):
+                joint = pieces[i] + pieces[j]
+                if joint in ids:
+                    heapq.heappush(queue, (-scores[ids[joint]], i, j, joint))
+
+        for i in range(len(pieces)):
+            offer(i)
+        while queue:
+            _, i, j, joint = heapq.heappop(queue)
+            if pieces[i] is None or right[i] != j or pieces[j] is None or pieces[i] + pieces[j] != joint:
+                continue
+            pieces[i], pieces[j] = joint, None
+            right[i] = right[j]
+            if right[i] < len(pieces):
+                left[right[i]] = i
+            offer(i)
+            if left[i] >= 0:
+                offer(left[i])
+        out = [model.config.key("tokenizer.ggml.bos_token_id")]
+        for piece in pieces:
+            if piece is None:
+                continue
+            if piece in ids:
+                out.append(ids[piece])
+            else:
+                out += [ids[f"<0x{byte:02X}>"] for byte in piece.encode()]
+        return out
+
+    return encode
+
+
+def logprobs(model, x):
+    """Natural log-probabilities, f64, of rows `x`."""
+    rows = model.logits(x).astype(np.float64)
+    top = rows.max(axis=-1, keepdims=True)
+    return rows - (top + np.log(np.exp(rows - top).sum(axis=-1, keepdims=True)))
+
+
+def best(row):
+    """The TOP_K best ids, ties by lower id."""
+    # The k-th value may be shared: every id that reaches it competes.
+    floor = np.partition(row, len(row) - TOP_K)[len(row) - TOP_K]
+    candidates = np.flatnonzero(row >= floor)
+    return candidates[np.lexsort((candidates, -row[candidates]))][:TOP_K]
+
+
+def record(model_path, prompts_path, out_path):
+    model = Model(model_path)
+    root = pathlib.Path(__file__).resolve().parent.parent
+    arch = model.config.arch
+    encode = byte_level_tokenizer(model) if arch == "llama" else sentencepiece_tokenizer(model)
+    with open(prompts_path, encoding="utf-8") as f:
+        prompts = json.load(f)
+    vocab = model.weights.get("token_embd.weight").shape[0]
+    total = 0
+    with open(out_path, "wb") as out:
+        out.write(b"ASSAYOR1" + struct.pack("<III", vocab, TOP_K, len(prompts)))
+        for prompt in prompts:
+            text = prompt["text"]
+            if "file" in prompt:
+                text = prompt["before"] + (root / prompt["file"]).read_text(encoding="utf-8") + text
+            ids = encode(text)
+            num_prompt = len(ids)
+            cache = model.start()
+            hidden = [model.forward(np.array(ids), cache)]
+            for _ in range(prompt["greedy"]):
+                ids.append(int(best(logprobs(model, hidden[-1][-1:])[0])[0]))
+                hidden.append(model.forward(np.array(ids[-1:]), cache))
+            # The last token has no successor to judge.
+            hidden = np.concatenate(hidden)[:-1]
+            target, tops, full = [], [], []
+            for start in range(0, len(hidden), HEAD_ROWS):
+                for i, row in enumerate(logprobs(model, hidden[start : start + HEAD_ROWS]), start):
+                    target.append(row[ids[i + 1]])
+                    tops.append((best(row), row[best(row)]))
+                    if i == num_prompt - 1 and prompt["name"] in FULL_ROWS[arch]:
+                        full.append((i, row.astype("<f4")))
+            name = prompt["name"].encode()
+            out.write(struct.pack("<I", len(name)) + name + struct.pack("<II", len(ids), num_prompt))
+            out.write(np.array(ids, "<u4").tobytes() + np.array(target, "<f4").tobytes())
+            for top_ids, top_logprobs in tops:
+                out.write(top_ids.astype("<u4").tobytes() + top_logprobs.astype("<f4").tobytes())
+            out.write(struct.pack("<I", len(full)))
+            for position, row in full:
+                out.write(struct.pack("<I", position) + row.tobytes())
+            total += len(ids)
+            print(f"{prompt['name']}: {num_prompt} + {len(ids) - num_prompt} tokens, mean logprob {np.mean(target):.3f}", flush=True)
+    print(f"{total} tokens")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["check"]:
-        check(*sys.argv[2:])
+    commands = {"check": check, "record": record}
+    command = commands.get(sys.argv[1] if len(sys.argv) > 1 else "")
+    if command is None:
+        raise SystemExit(__doc__)
+    command(*sys.argv[2:])

@@ -8,7 +8,7 @@
 #![expect(clippy::print_stdout, reason = "a report for the terminal")]
 
 use assay_formats::DType;
-use assay_kernels::matmul::{Activations, PackedMatrix, matmul};
+use assay_kernels::matmul::{Activations, PackedMatrix, WeightArena, matmul};
 use assay_kernels::quantize::{ActivationProfile, QuantizedActivations};
 use assay_kernels::testing::SeededGenerator;
 use assay_kernels::{Compute, Isa, ThreadPool};
@@ -32,7 +32,13 @@ const RING_BYTES: usize = 96 << 20;
 const TIME_PER_CASE: Duration = Duration::from_millis(120);
 
 /// Random blocks; the bytes that may be f16 exponents are kept small.
-fn weights(dtype: DType, n: usize, k: usize) -> PackedMatrix {
+fn weights(
+    arena: &mut WeightArena,
+    cx: &Compute,
+    dtype: DType,
+    n: usize,
+    k: usize,
+) -> PackedMatrix {
     let row_bytes = dtype.row_bytes(k).expect("K is whole blocks");
     let mut bytes = SeededGenerator::new(7).bytes(n * row_bytes);
     let (block, halves): (_, &[usize]) = match dtype {
@@ -45,7 +51,7 @@ fn weights(dtype: DType, n: usize, k: usize) -> PackedMatrix {
             block[at] = 0x1C | (block[at] & 0x83);
         }
     }
-    PackedMatrix::pack(dtype, n, k, &bytes).expect("a valid matrix")
+    PackedMatrix::pack_in(arena, cx, dtype, n, k, &bytes).expect("a valid matrix")
 }
 
 /// Seconds of one call, lowest decile.
@@ -81,6 +87,15 @@ fn main() {
         .unwrap_or(NonZeroUsize::MIN);
     let cx = Compute::new(isa, ThreadPool::new(threads));
     println!("{} {profile:?}, {threads} thread(s)", isa.name());
+    for num_tokens in [1, 64, 512] {
+        let x = SeededGenerator::new(3).units(num_tokens * 576);
+        let mut buffer = QuantizedActivations::default();
+        let seconds = time(|| buffer.quantize(&cx, &x, 576, profile));
+        println!(
+            "quantise {num_tokens}x576: {:.3} ns an element",
+            seconds * 1e9 / x.len() as f64
+        );
+    }
     let chosen = |dtype: &&DType| {
         let named = |word: &String| TYPES.iter().any(|t| t.name() == word);
         !words.iter().any(named) || words.iter().any(|word| word == dtype.name())
@@ -88,7 +103,8 @@ fn main() {
     for dtype in TYPES.iter().filter(chosen) {
         for (n, k) in SHAPES {
             let k = k.next_multiple_of(dtype.block_len());
-            let first = weights(*dtype, n, k);
+            let mut arena = WeightArena::new();
+            let first = weights(&mut arena, &cx, *dtype, n, k);
             let copies = RING_BYTES.div_ceil(first.num_bytes()).min(256);
             print!("{dtype:>5} {n:>6}x{k:<5}");
             for num_tokens in [1, 4, 64, 512] {
@@ -96,7 +112,9 @@ fn main() {
                     continue;
                 }
                 let copies = if num_tokens <= 4 { copies } else { 1 };
-                let mut ring: Vec<_> = (1..copies).map(|_| weights(*dtype, n, k)).collect();
+                let mut ring: Vec<_> = (1..copies)
+                    .map(|_| weights(&mut arena, &cx, *dtype, n, k))
+                    .collect();
                 let x = SeededGenerator::new(3).units(num_tokens * k);
                 let mut out = vec![0.0; num_tokens * n];
                 let mut buffer = QuantizedActivations::default();

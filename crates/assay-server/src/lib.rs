@@ -1,1 +1,30 @@
-//! TODO
+//! HTTP: router, one thin handler per route, conversion, streaming, errors, metrics.
+//!
+//! The only async library of the workspace. It knows no kernels and does no arithmetic on scores; wire and
+//! engine words meet in `convert/` alone. Build an [`AppState`], then [`serve`] it on a listener, or call
+//! [`router`] in process.
+#![forbid(unsafe_code)]
+
+mod body;
+mod config;
+mod convert;
+mod error;
+mod layers;
+mod lifecycle;
+mod metrics;
+mod model_text;
+mod random;
+mod reply;
+mod router;
+mod routes;
+mod serve;
+mod sink;
+mod sse;
+mod stall;
+mod state;
+
+pub use config::{Limits, ServerConfig};
+pub use error::{ApiError, TokenCount};
+pub use router::router;
+pub use serve::{Shutdown, ShutdownTrigger, serve, shutdown_channel};
+pub use state::AppState;

@@ -6,3 +6,4 @@ pub mod gguf_walk;
 pub mod gguf_writer;
 #[cfg(feature = "models")]
 pub mod scripted;
+pub mod tiny_model;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod byte_level;
+mod chat_template;
 mod detokenizer;
 mod encode;
 mod end_tokens;
@@ -16,6 +17,10 @@ mod special_text;
 mod tokenizer;
 mod vocab;
 
+pub use chat_template::{
+    ChatTemplate, GenerationPrompt, InvalidDate, RenderOptions, TemplateDate, TemplateError,
+    TemplateLimits, TemplateTokens,
+};
 pub use detokenizer::{Detokenizer, display_token};
 pub use error::TokenizerError;
 pub use tokenizer::{EncodeOptions, SpecialText, SpecialTokens, Tokenizer};

@@ -31,13 +31,32 @@ const ROLES: [(&str, Role); 5] = [
     ("tool", Role::Tool),
 ];
 
+/// Text of a message, whole or in parts; how parts are joined is the chat template's business.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// One text.
+    Text(String),
+    /// Several.
+    Parts(Vec<String>),
+}
+
+impl Content {
+    /// Bytes of all its text.
+    pub fn num_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Parts(parts) => parts.iter().map(String::len).sum(),
+        }
+    }
+}
+
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatMessage {
     /// Author.
     pub role: Role,
-    /// Its text; parts are joined without anything between them, null and absent are empty.
-    pub content: String,
+    /// Its text; null and absent are empty.
+    pub content: Content,
     /// The author's name.
     pub name: Option<String>,
     /// The call that a tool message answers.
@@ -108,17 +127,16 @@ fn read_message(
     })
 }
 
-fn read_content(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<String, FieldError> {
+fn read_content(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Content, FieldError> {
     let path = fields.path_of("content");
     match fields.take("content") {
-        None => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text),
+        None => Ok(Content::Text(String::new())),
+        Some(Value::String(text)) => Ok(Content::Text(text)),
         Some(Value::Array(parts)) => {
-            let mut content = String::new();
-            for (index, part) in parts.into_iter().enumerate() {
-                content.push_str(&read_part(format!("{path}[{index}]"), part, ignored)?);
-            }
-            Ok(content)
+            let numbered = parts.into_iter().enumerate();
+            let read =
+                numbered.map(|(index, part)| read_part(format!("{path}[{index}]"), part, ignored));
+            Ok(Content::Parts(read.collect::<Result<_, _>>()?))
         }
         Some(other) => Err(wrong_type(
             &path,

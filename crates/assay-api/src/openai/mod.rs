@@ -13,7 +13,7 @@ pub use chat::{
     Role as ReplyRole,
 };
 pub use logprobs::{Alternative, ChoiceLogprobs, LogprobEntry};
-pub use message::{ChatMessage, Role};
+pub use message::{ChatMessage, Content, Role};
 pub use models::{Model, ModelList};
 pub use request::{ChatCompletionRequest, ChatLogprobs, LogprobsMode, StreamOptions};
 pub use usage::{CompletionTokensDetails, PromptTokensDetails, Usage};

@@ -5,11 +5,11 @@
 //! in a packed panel and how each ISA loads them, `panel` where they lie; `reference`, `avx2` and
 //! `avx512` are the drivers, generic over the two layouts.
 
+mod arena;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod buffer;
 mod checksum;
 mod corrections;
 mod formats;
@@ -23,6 +23,7 @@ mod reference;
 mod scales;
 mod split;
 
+pub use arena::WeightArena;
 pub use input::Activations;
 pub use packed::{PackError, PackedMatrix};
 

@@ -1,7 +1,7 @@
 //! A weight matrix in the layout of the kernels: a pure permutation of the file's quants with the
 //! file's scales, 16 rows side by side. Knows nothing of files beyond the bytes it is given.
 
-use super::buffer::PanelBuffer;
+use super::arena::{PanelBuffer, WeightArena};
 use super::checksum;
 use super::formats::{PackedFormat, packed_format};
 use super::quants::{BLOCK, PANEL_ROWS};
@@ -80,14 +80,16 @@ impl PackedMatrix {
     /// has another length, or there is no memory.
     pub fn pack(dtype: DType, n: usize, k: usize, bytes: &[u8]) -> Result<Self, PackError> {
         let cx = Compute::new(Isa::SCALAR, ThreadPool::new(NonZeroUsize::MIN));
-        Self::pack_parallel(&cx, dtype, n, k, bytes)
+        Self::pack_in(&mut WeightArena::new(), &cx, dtype, n, k, bytes)
     }
 
-    /// [`PackedMatrix::pack`] on the threads of `cx`.
+    /// [`PackedMatrix::pack`] on the threads of `cx`, into an arena that the matrices of a model
+    /// share.
     ///
     /// # Errors
     /// As [`PackedMatrix::pack`].
-    pub fn pack_parallel(
+    pub fn pack_in(
+        arena: &mut WeightArena,
         cx: &Compute,
         dtype: DType,
         n: usize,
@@ -101,10 +103,12 @@ impl PackedMatrix {
         let total = num_groups
             .checked_mul(panel_bytes)
             .ok_or(PackError::InvalidShape { n, k })?;
-        let mut panels = PanelBuffer::zeroed(total).map_err(|source| PackError::OutOfMemory {
-            bytes: total,
-            source,
-        })?;
+        let mut panels = arena
+            .allocate(total)
+            .map_err(|source| PackError::OutOfMemory {
+                bytes: total,
+                source,
+            })?;
         let shared = DisjointSlice::new(panels.bytes_mut());
         cx.pool.run(num_groups, &|group| {
             // SAFETY: each group is one task and panels are disjoint.

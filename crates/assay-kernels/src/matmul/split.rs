@@ -2,10 +2,12 @@
 //! only balances threads and keeps a task's activations in the near caches.
 
 use super::job::{Job, Task};
-use super::quants::PANEL_ROWS;
+use super::quants::{BLOCK, PANEL_ROWS};
 
 /// Tasks per thread, so that a thread that was interrupted does not hold up the rest.
 const TASKS_PER_THREAD: usize = 4;
+/// Multiplications below which another thread costs more than it saves.
+const PARALLEL_WORK: usize = 1 << 17;
 /// Most token tiles of a task: their integers stay in the second-level cache.
 const MAX_TILES: usize = 32;
 
@@ -20,10 +22,11 @@ pub(super) struct Grid {
 
 impl Grid {
     pub(super) fn new(job: &Job<'_>, num_threads: usize) -> Self {
+        let work = job.n * job.num_blocks * BLOCK * job.activations.num_tokens();
         Self::of(
             job.n.div_ceil(PANEL_ROWS),
             job.activations.num_tiles(),
-            num_threads,
+            if work < PARALLEL_WORK { 1 } else { num_threads },
         )
     }
 

@@ -1,7 +1,7 @@
 //! Bit-equality over formats × ISAs × shapes × batches, and the properties that hold for every
 //! format: packing is a permutation, a row does not depend on its batch or on threads.
 
-use super::{Activations, PackError, PackedMatrix, matmul};
+use super::{Activations, PackError, PackedMatrix, WeightArena, matmul};
 use crate::quantize::ActivationProfile;
 use crate::{Compute, Isa, ThreadPool};
 use assay_formats::DType;
@@ -382,9 +382,15 @@ fn packing_is_a_permutation() {
             let mut changed = raw;
             let last = changed.len() - 1;
             changed[last] ^= 1;
-            let w =
-                PackedMatrix::pack_parallel(&compute(Isa::SCALAR, 3), case.dtype, n, k, &changed)
-                    .unwrap();
+            let w = PackedMatrix::pack_in(
+                &mut WeightArena::new(),
+                &compute(Isa::SCALAR, 3),
+                case.dtype,
+                n,
+                k,
+                &changed,
+            )
+            .unwrap();
             assert_ne!(
                 w.checksum(),
                 source,

@@ -1,6 +1,6 @@
 //! A batch of quantised rows, in the layout of one instruction set.
 
-use super::tile::{QuadWords, TILE_TOKENS};
+use super::tile::{Place, QuadWords, SUM_ELEMENTS, TILE_TOKENS};
 use super::{ActivationProfile, reference};
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
@@ -8,9 +8,9 @@ use crate::isa::{Isa, IsaKind};
 use std::ops::Range;
 
 const BLOCK: usize = 32;
-/// Sums are kept per 16 elements, the narrowest sub-block of any format.
-const SUM_ELEMENTS: usize = 16;
 const WORDS_QUAD: usize = 4;
+/// Elements of one task: fewer are done sooner than another thread is woken.
+const TASK_ELEMENTS: usize = 1 << 14;
 
 /// Quantised activations `[num_tokens, k]`: integers, block scales and sub-block sums.
 ///
@@ -74,10 +74,10 @@ impl QuantizedActivations {
         let all_words = DisjointSlice::new(&mut self.words);
         let all_scales = DisjointSlice::new(&mut self.scales);
         let all_sums = DisjointSlice::new(&mut self.sums);
-        cx.pool.run(num_tiles, &|tile| {
+        let quantize_tile = |tile: usize| {
             let tokens = tokens_of(tile, num_tokens);
             let width = tokens.len();
-            // SAFETY: each tile is one task and tiles are disjoint ranges of tokens.
+            // SAFETY: tiles are disjoint ranges of tokens and each is quantised once.
             let (words, scales, sums) = unsafe {
                 (
                     all_words.part(tokens.start * words, width * words),
@@ -94,6 +94,11 @@ impl QuantizedActivations {
                 };
                 row.quantize(isa, &x[token * k..(token + 1) * k], words, scales, sums);
             }
+        };
+        let tiles_per_task = TASK_ELEMENTS.div_ceil(TILE_TOKENS * k);
+        cx.pool.run(num_tiles.div_ceil(tiles_per_task), &|task| {
+            let start = task * tiles_per_task;
+            (start..num_tiles.min(start + tiles_per_task)).for_each(quantize_tile);
         });
     }
 
@@ -224,32 +229,29 @@ impl Row {
         scales: &mut [f32],
         sums: &mut [i32],
     ) {
-        let mut integers = [0_i16; 256];
         let block_elements = self.profile.block_elements();
         let limit = self.profile.limit();
         let words_per_block = block_elements / WORDS_QUAD * self.quad.count() * self.width;
         let sums_per_block = block_elements / SUM_ELEMENTS * self.width;
         for (index, x) in x.chunks(block_elements).enumerate() {
-            let integers = &mut integers[..x.len()];
-            let scale = match isa.0 {
-                IsaKind::Scalar => reference::quantize_block(x, limit, integers),
+            let place = Place {
+                quad: self.quad,
+                width: self.width,
+                words: &mut words[index * words_per_block + self.place * self.quad.count()..],
+                sums: &mut sums[index * sums_per_block + self.place..],
+            };
+            scales[index * self.width + self.place] = match isa.0 {
+                IsaKind::Scalar => reference::quantize_block(x, limit, place),
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: an `Isa` of this kind exists only on a CPU that has AVX2.
-                IsaKind::Avx2 => unsafe { super::avx2::quantize_block(x, limit, integers) },
+                IsaKind::Avx2 => unsafe { super::avx2::quantize_block(x, limit, place) },
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: an `Isa` of this kind exists only on a CPU that has AVX-512 F and BW.
-                IsaKind::Avx512 => unsafe { super::avx512::quantize_block(x, limit, integers) },
+                // SAFETY: an `Isa` of this kind exists only on a CPU that has AVX2 and AVX-512 F,
+                // BW and VL.
+                IsaKind::Avx512 => unsafe { super::avx512::quantize_block(x, limit, place) },
                 #[cfg(not(target_arch = "x86_64"))]
-                IsaKind::Avx2 | IsaKind::Avx512 => reference::quantize_block(x, limit, integers),
+                IsaKind::Avx2 | IsaKind::Avx512 => reference::quantize_block(x, limit, place),
             };
-            scales[index * self.width + self.place] = scale;
-            let place = index * words_per_block + self.place * self.quad.count();
-            self.quad.scatter(integers, self.width, &mut words[place..]);
-            let sums = &mut sums[index * sums_per_block + self.place..];
-            let (sixteens, _) = integers.as_chunks::<SUM_ELEMENTS>();
-            for (sum, a) in sums.iter_mut().step_by(self.width).zip(sixteens) {
-                *sum = a.iter().map(|&a| i32::from(a)).sum();
-            }
         }
     }
 }

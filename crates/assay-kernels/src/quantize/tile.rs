@@ -6,6 +6,9 @@
 /// Tokens of a full tile; the last tile of a batch may be narrower.
 pub(crate) const TILE_TOKENS: usize = 4;
 
+/// Sums are kept per 16 elements, the narrowest sub-block of any format.
+pub(super) const SUM_ELEMENTS: usize = 16;
+
 /// What the words of a quad are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuadWords {
@@ -64,18 +67,8 @@ impl QuadWords {
         }
     }
 
-    /// Writes the quads of a token's block into its tile: `words` starts at the block's first quad
-    /// and the token's place in the tile, which is `width` tokens wide.
-    #[inline(always)]
-    pub(super) fn scatter(self, integers: &[i16], width: usize, words: &mut [u32]) {
-        let count = self.count();
-        let (quads, _) = integers.as_chunks::<4>();
-        for (place, &quad) in words.chunks_mut(width * count).zip(quads) {
-            place[..count].copy_from_slice(&self.encode(quad)[..count]);
-        }
-    }
-
-    /// The reverse of [`QuadWords::scatter`].
+    /// Reads the quads of a token: `words` starts at its place in the first quad of its tile, which
+    /// is `width` tokens wide.
     pub(super) fn gather(self, words: &[u32], width: usize, integers: &mut [i32]) {
         let count = self.count();
         for (place, quad) in words
@@ -83,6 +76,32 @@ impl QuadWords {
             .zip(integers.chunks_exact_mut(4))
         {
             quad.copy_from_slice(&self.decode(&place[..count]));
+        }
+    }
+}
+
+/// Where one block of one token goes in its tile, `width` tokens wide: both slices start at the
+/// block's first entry for this token.
+pub(super) struct Place<'a> {
+    pub quad: QuadWords,
+    pub width: usize,
+    /// `[quad][token of tile][word]`.
+    pub words: &'a mut [u32],
+    /// `[16 elements][token of tile]`.
+    pub sums: &'a mut [i32],
+}
+
+impl Place<'_> {
+    /// Writes the block's words and sums, by definition.
+    pub(super) fn put(self, integers: &[i16]) {
+        let count = self.quad.count();
+        let (quads, _) = integers.as_chunks::<4>();
+        for (words, &quad) in self.words.chunks_mut(self.width * count).zip(quads) {
+            words[..count].copy_from_slice(&self.quad.encode(quad)[..count]);
+        }
+        let (sixteens, _) = integers.as_chunks::<SUM_ELEMENTS>();
+        for (sum, a) in self.sums.iter_mut().step_by(self.width).zip(sixteens) {
+            *sum = a.iter().map(|&a| i32::from(a)).sum();
         }
     }
 }

@@ -3,4 +3,5 @@
 //! They read files that `cargo xtask fixtures` fetches and fail, saying so, where those are absent.
 
 mod fixtures;
+mod templates;
 mod vectors;

@@ -1,28 +1,31 @@
-//! Shared by the test binaries: loading with given settings, and running token ids as batches.
+//! Shared by the tests: loading with given settings, and running token ids as batches.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use assay_formats::GgufFile;
 use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::{BlockId, ForwardBatch, ForwardModel, LoadOptions, Model, Numerics};
+use assay_testkit::tiny_model::TinyModel;
 
 /// How to load a model for a test.
 #[derive(Clone)]
-pub struct Setup {
-    pub path: PathBuf,
-    pub isa: Isa,
-    pub num_threads: usize,
-    pub numerics: Numerics,
-    pub num_kv_blocks: usize,
+pub(crate) struct Setup {
+    pub(crate) path: PathBuf,
+    pub(crate) _temporary: Option<Arc<tempfile::NamedTempFile>>,
+    pub(crate) isa: Isa,
+    pub(crate) num_threads: usize,
+    pub(crate) numerics: Numerics,
+    pub(crate) num_kv_blocks: usize,
 }
 
 impl Setup {
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
+            _temporary: None,
             isa: Isa::detect(),
             num_threads: 2,
             numerics: Numerics::Exact,
@@ -30,8 +33,26 @@ impl Setup {
         }
     }
 
-    pub fn load(&self) -> Model {
-        let file = GgufFile::open(&self.path).unwrap_or_else(|error| panic!("{error}"));
+    /// A model that is written to a temporary file first.
+    pub(crate) fn tiny(model: &TinyModel) -> Self {
+        let dir = std::env::temp_dir();
+        let bytes = model.build();
+        let mut file = tempfile::NamedTempFile::new_in(dir).unwrap();
+        file.write_all(&bytes).unwrap();
+        // The handle deletes the file when the last copy of the setup is dropped.
+        let path = file.path().to_owned();
+        Self {
+            _temporary: Some(Arc::new(file)),
+            ..Self::new(path)
+        }
+    }
+
+    pub(crate) fn open(&self) -> GgufFile {
+        GgufFile::open(&self.path).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn load(&self) -> Model {
+        let file = self.open();
         let options = LoadOptions {
             context_length: None,
             num_kv_blocks: self.num_kv_blocks,
@@ -48,14 +69,14 @@ impl Setup {
 }
 
 /// Part of a sequence, as one pass runs it.
-pub struct Chunk<'a> {
-    pub token_ids: &'a [u32],
-    pub first_position: usize,
-    pub blocks: &'a [BlockId],
+pub(crate) struct Chunk<'a> {
+    pub(crate) token_ids: &'a [u32],
+    pub(crate) first_position: usize,
+    pub(crate) blocks: &'a [BlockId],
 }
 
 /// A pass over `chunks` that wants the logits of every row.
-pub fn batch(chunks: &[Chunk<'_>]) -> ForwardBatch {
+pub(crate) fn batch(chunks: &[Chunk<'_>]) -> ForwardBatch {
     let mut batch = ForwardBatch {
         cu_seqlens: vec![0],
         ..ForwardBatch::default()
@@ -74,19 +95,23 @@ pub fn batch(chunks: &[Chunk<'_>]) -> ForwardBatch {
 }
 
 /// Blocks `first..` that hold `num_tokens`.
-pub fn blocks(first: usize, num_tokens: usize) -> Vec<BlockId> {
+pub(crate) fn blocks(first: usize, num_tokens: usize) -> Vec<BlockId> {
     (first..first + num_tokens.div_ceil(16))
         .map(|block| BlockId(block as u32))
         .collect()
 }
 
 /// Logits of every position of `token_ids`, from one pass.
-pub fn whole_prompt(model: &mut Model, token_ids: &[u32]) -> Vec<Vec<f32>> {
+pub(crate) fn whole_prompt(model: &mut Model, token_ids: &[u32]) -> Vec<Vec<f32>> {
     chunked_prompt(model, token_ids, token_ids.len())
 }
 
 /// Logits of every position of `token_ids`, `chunk_len` tokens a pass.
-pub fn chunked_prompt(model: &mut Model, token_ids: &[u32], chunk_len: usize) -> Vec<Vec<f32>> {
+pub(crate) fn chunked_prompt(
+    model: &mut Model,
+    token_ids: &[u32],
+    chunk_len: usize,
+) -> Vec<Vec<f32>> {
     let blocks = blocks(0, token_ids.len());
     let mut rows = Vec::new();
     for (index, chunk) in token_ids.chunks(chunk_len).enumerate() {

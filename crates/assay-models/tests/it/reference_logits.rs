@@ -3,11 +3,9 @@
 //! Weights are F32, so nothing is quantised and what differs is only how two programs round: a wrong rotation,
 //! norm, mask, window or gate is off by far more than the bounds.
 
-mod support;
-
 use std::path::PathBuf;
 
-use support::{Setup, whole_prompt};
+use crate::support::{Setup, whole_prompt};
 
 /// Largest and mean difference between two floating-point programs on these models.
 const MAX_DIFFERENCE: f32 = 2e-3;

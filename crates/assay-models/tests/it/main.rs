@@ -1,0 +1,13 @@
+//! The model boundary: token ids in, logits out.
+//!
+//! Judged by logits recorded from others (`reference_logits`, `real_model`), by their own bits under every way of
+//! running them (`invariance`), and by what is refused (`refused_files`, `malformed_batches`).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod invariance;
+mod malformed_batches;
+mod real_model;
+mod reference_logits;
+mod refused_files;
+mod support;

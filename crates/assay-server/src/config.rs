@@ -1,0 +1,65 @@
+//! What the server is told at start.
+
+use std::time::Duration;
+
+use assay_tokenizer::TemplateDate;
+
+/// Configuration of the server; the caller reads it from flags, environment or file.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Name of the served model.
+    pub model_id: String,
+    /// Further names that requests may use.
+    pub aliases: Vec<String>,
+    /// Whether every name is taken for the served model.
+    pub any_model_name: bool,
+    /// Keys, any of which opens the server; empty leaves it open.
+    pub api_keys: Vec<String>,
+    /// Whether the listening address is a loopback one.
+    pub loopback: bool,
+    /// Origins of web pages that may call, such as `https://example.org`.
+    pub cors_origins: Vec<String>,
+    /// When the model was loaded, seconds since 1970.
+    pub created: u64,
+    /// Weights, numerics and version in one short hash.
+    pub system_fingerprint: String,
+    /// The date that chat templates see; fixed, so that the same request gives the same prompt tomorrow.
+    pub template_date: TemplateDate,
+    /// How long running requests may go on once a shutdown began.
+    pub drain_timeout: Duration,
+    /// Limits on what clients send.
+    pub limits: Limits,
+}
+
+/// Limits on what clients send.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Largest body.
+    pub body_bytes: usize,
+    /// Largest header block.
+    pub header_bytes: usize,
+    /// Most connections at once.
+    pub num_connections: usize,
+    /// Longest wait for a request's headers, also on an idle connection.
+    pub header_timeout: Duration,
+    /// Longest wait for the next piece of a body.
+    pub body_timeout: Duration,
+    /// Longest wait for a client that does not read its reply.
+    pub write_timeout: Duration,
+    /// Silence in a stream after which a comment keeps it open.
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 32 << 20,
+            header_bytes: 64 << 10,
+            num_connections: 4_096,
+            header_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The only place where wire types and engine types meet.
+
+pub(crate) mod logprob_entries;
+pub(crate) mod request;
+pub(crate) mod response;

@@ -1,0 +1,256 @@
+//! The one error of the server and its one mapping to status and envelope.
+//!
+//! Three kinds: the client's fault (4xx, names the field), overload (429 and 503 with a retry hint), and our
+//! fault (500, an id is logged, no detail leaves).
+
+use std::fmt;
+
+use assay_api::{ErrorBody, ErrorObject, FieldError};
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::random::random_u64;
+
+/// Anything a request can be refused with, or fail of.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The body cannot be read as the request it should be.
+    #[error("{0}")]
+    Field(#[from] FieldError),
+    /// Prompt and reply do not fit the context.
+    #[error(
+        "the context holds {context_length} tokens; the prompt has {prompt_tokens} and `{field}` asks for {max_tokens}, \
+         {} in all: shorten the prompt or ask for at most {} tokens",
+        u64::from(*prompt_tokens) + max_tokens, context_length.saturating_sub(*prompt_tokens)
+    )]
+    ReplyTooLong {
+        /// The field that asked.
+        field: &'static str,
+        /// Tokens of the prompt.
+        prompt_tokens: u32,
+        /// Tokens asked for.
+        max_tokens: u64,
+        /// Tokens that fit.
+        context_length: u32,
+    },
+    /// The prompt alone leaves no room for a reply.
+    #[error(
+        "the context holds {context_length} tokens and the prompt alone has {prompt_tokens}: shorten the prompt"
+    )]
+    PromptTooLong {
+        /// Tokens of the prompt.
+        prompt_tokens: TokenCount,
+        /// Tokens that fit.
+        context_length: u32,
+    },
+    /// The chat template refused the conversation.
+    #[error("{0}")]
+    Template(String),
+    /// The model has no chat template.
+    #[error("the model `{0}` has no chat template: it is not a chat model")]
+    NoTemplate(String),
+    /// No such model here.
+    #[error("the model {name} does not exist here; this server serves `{served}`")]
+    UnknownModel {
+        /// Quoted name that was asked for.
+        name: String,
+        /// Name that is served.
+        served: String,
+    },
+    /// No such route.
+    #[error("there is no route {0}")]
+    UnknownRoute(String),
+    /// The route exists, the method does not.
+    #[error("{0} is not a method of this route")]
+    WrongMethod(String),
+    /// Not JSON, or encoded.
+    #[error("{0}")]
+    WrongContentType(String),
+    /// The body is over the limit.
+    #[error("the body is larger than {limit_bytes} bytes")]
+    BodyTooLarge {
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The body did not arrive.
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    /// The connection broke inside the body.
+    #[error("the body ended early")]
+    BodyBroken,
+    /// No key, or not one of ours.
+    #[error("this server needs an API key: send `Authorization: Bearer KEY`")]
+    Unauthorized,
+    /// A web page of another site asks, through a name that happens to lead here.
+    #[error(
+        "the {0} header names another site; a server without a key answers requests to this machine's own names only"
+    )]
+    ForeignSite(&'static str),
+    /// Too many requests wait.
+    #[error("too many requests are waiting; try again soon")]
+    QueueFull,
+    /// The server is on its way down.
+    #[error("the server is shutting down and takes no new work")]
+    Draining,
+    /// The engine does not run.
+    #[error("the engine is not running")]
+    EngineStopped,
+    /// A value that is not a number stood in the model's output.
+    #[error("numerical error: the model's output was not a number at position {position}")]
+    NumericalError {
+        /// Position of the row.
+        position: u32,
+    },
+    /// Anything else; the text goes to the log only.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// A number of tokens, which a prompt that is far too long is not worth finding out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenCount {
+    /// Counted.
+    Exactly(usize),
+    /// Bounded from below.
+    AtLeast(usize),
+}
+
+impl fmt::Display for TokenCount {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Exactly(count) => write!(formatter, "{count}"),
+            Self::AtLeast(count) => write!(formatter, "at least {count}"),
+        }
+    }
+}
+
+/// How long a client should wait, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+const CLIENT: &str = "invalid_request_error";
+const SERVER: &str = "server_error";
+const OVERLOADED: &str = "overloaded_error";
+
+impl ApiError {
+    /// Status, class, code and field of this error.
+    fn facts(&self) -> (StatusCode, &'static str, Option<&'static str>, Option<&str>) {
+        use StatusCode as S;
+        match self {
+            Self::Field(error) => (S::BAD_REQUEST, CLIENT, None, error.param.as_deref()),
+            Self::ReplyTooLong { field, .. } => (
+                S::BAD_REQUEST,
+                CLIENT,
+                Some("context_length_exceeded"),
+                Some(field),
+            ),
+            Self::PromptTooLong { .. } => (
+                S::BAD_REQUEST,
+                CLIENT,
+                Some("context_length_exceeded"),
+                Some("messages"),
+            ),
+            Self::Template(_) => (S::BAD_REQUEST, CLIENT, None, Some("messages")),
+            Self::NoTemplate(_) => (S::BAD_REQUEST, CLIENT, None, Some("model")),
+            Self::UnknownModel { .. } => {
+                (S::NOT_FOUND, CLIENT, Some("model_not_found"), Some("model"))
+            }
+            Self::UnknownRoute(_) => (S::NOT_FOUND, CLIENT, Some("unknown_route"), None),
+            Self::WrongMethod(_) => (S::METHOD_NOT_ALLOWED, CLIENT, None, None),
+            Self::WrongContentType(_) => (S::UNSUPPORTED_MEDIA_TYPE, CLIENT, None, None),
+            Self::BodyTooLarge { .. } => (S::PAYLOAD_TOO_LARGE, CLIENT, None, None),
+            Self::BodyTimeout => (S::REQUEST_TIMEOUT, CLIENT, None, None),
+            Self::BodyBroken => (S::BAD_REQUEST, CLIENT, None, None),
+            Self::Unauthorized => (S::UNAUTHORIZED, CLIENT, Some("invalid_api_key"), None),
+            Self::ForeignSite(_) => (S::FORBIDDEN, CLIENT, Some("foreign_site"), None),
+            Self::QueueFull => (S::TOO_MANY_REQUESTS, OVERLOADED, Some("queue_full"), None),
+            Self::Draining => (
+                S::SERVICE_UNAVAILABLE,
+                OVERLOADED,
+                Some("shutting_down"),
+                None,
+            ),
+            Self::EngineStopped => (S::SERVICE_UNAVAILABLE, SERVER, Some("engine_stopped"), None),
+            Self::NumericalError { .. } => (
+                S::INTERNAL_SERVER_ERROR,
+                SERVER,
+                Some("numerical_error"),
+                None,
+            ),
+            Self::Internal(_) => (
+                S::INTERNAL_SERVER_ERROR,
+                SERVER,
+                Some("internal_error"),
+                None,
+            ),
+        }
+    }
+
+    /// The status and the envelope; an internal error is logged here, under the id that the client gets.
+    pub fn to_reply(&self) -> (StatusCode, ErrorBody) {
+        let (status, kind, code, param) = self.facts();
+        let message = match self {
+            Self::Internal(detail) => {
+                let error_id = format!("err-{:016x}", random_u64());
+                tracing::error!(error_id, detail, "internal error");
+                format!("internal error; the server's log tells more under {error_id}")
+            }
+            other => other.to_string(),
+        };
+        let error = ErrorObject {
+            message,
+            kind: kind.to_owned(),
+            param: param.map(str::to_owned),
+            code: code.map(str::to_owned),
+        };
+        (status, ErrorBody { error })
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, body) = self.to_reply();
+        let mut response = (status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        match self {
+            Self::QueueFull | Self::Draining | Self::EngineStopped => {
+                headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+            }
+            Self::Unauthorized => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // What is left of the body is not worth reading.
+            Self::BodyTooLarge { .. } | Self::BodyTimeout | Self::BodyBroken => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl From<assay_engine::RequestError> for ApiError {
+    fn from(error: assay_engine::RequestError) -> Self {
+        match error {
+            assay_engine::RequestError::NumericalError { position } => {
+                Self::NumericalError { position }
+            }
+            assay_engine::RequestError::EngineStopped => Self::EngineStopped,
+        }
+    }
+}
+
+impl From<assay_engine::SubmitError> for ApiError {
+    fn from(error: assay_engine::SubmitError) -> Self {
+        use assay_engine::SubmitError;
+        match error {
+            SubmitError::QueueFull { .. } => Self::QueueFull,
+            SubmitError::Draining => Self::Draining,
+            SubmitError::Stopped => Self::EngineStopped,
+            // Both were checked before; the engine sees something that we do not.
+            error @ (SubmitError::Invalid(_) | SubmitError::TooLong { .. }) => {
+                Self::Internal(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What every request passes before its route: name, log line, site check, key.
+
+pub(crate) mod auth;
+pub(crate) mod request_id;
+pub(crate) mod site;

@@ -1,0 +1,155 @@
+//! The model's words: conversations to prompt tokens, token ids to text.
+
+use std::sync::Arc;
+
+use assay_api::FieldError;
+use assay_api::openai::{ChatCompletionRequest, ChatMessage, Content, Role};
+use assay_tokenizer::{
+    ChatTemplate, EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate,
+    TemplateError, Tokenizer, display_token,
+};
+use serde_json::{Map, Value, json};
+
+use crate::config::ServerConfig;
+use crate::error::{ApiError, TokenCount};
+
+/// A conversation of this many times the bytes that a full context could spell is refused unread: text may shrink
+/// somewhat on its way to tokens, never that much.
+const FAR_TOO_LONG: usize = 4;
+
+/// A rendered template is structure, and writes the beginning of the text itself.
+const RENDERED: EncodeOptions = EncodeOptions {
+    add_special: SpecialTokens::Omit,
+    parse_special: SpecialText::Parse,
+};
+
+/// Tokenizer and chat template of the served model.
+#[derive(Debug)]
+pub(crate) struct ModelText {
+    tokenizer: Arc<Tokenizer>,
+    template: Option<ChatTemplate>,
+    template_date: TemplateDate,
+    model_id: String,
+    longest_token_bytes: usize,
+}
+
+impl ModelText {
+    pub(crate) fn new(
+        tokenizer: Arc<Tokenizer>,
+        template: Option<ChatTemplate>,
+        config: &ServerConfig,
+    ) -> Self {
+        let ids = 0..u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
+        let lengths = ids
+            .filter_map(|id| tokenizer.token_bytes(id))
+            .map(<[u8]>::len);
+        let longest_token_bytes = lengths.max().unwrap_or(1).max(1);
+        Self {
+            tokenizer,
+            template,
+            template_date: config.template_date,
+            model_id: config.model_id.clone(),
+            longest_token_bytes,
+        }
+    }
+
+    /// Text and raw bytes of a token by itself; nothing for a row's padding past the vocabulary.
+    pub(crate) fn spell(&self, token_id: u32) -> (String, Vec<u8>) {
+        let bytes = self.tokenizer.token_bytes(token_id).unwrap_or_default();
+        (display_token(bytes), bytes.to_vec())
+    }
+
+    /// The model's own end-of-generation ids.
+    pub(crate) fn end_token_ids(&self) -> Vec<u32> {
+        self.tokenizer.end_token_ids().to_vec()
+    }
+
+    /// Renders the conversation by the model's template and tokenises it; never empty.
+    ///
+    /// # Errors
+    /// There is no template, it refuses the messages, or the text is far past `context_length`.
+    pub(crate) fn chat_prompt(
+        &self,
+        chat: &ChatCompletionRequest,
+        context_length: u32,
+    ) -> Result<Vec<u32>, ApiError> {
+        let Some(template) = &self.template else {
+            return Err(ApiError::NoTemplate(self.model_id.clone()));
+        };
+        self.check_far_too_long(&chat.messages, context_length)?;
+        let messages: Value = chat.messages.iter().map(template_message).collect();
+        let options = RenderOptions {
+            arguments: chat.chat_template_kwargs.clone(),
+            date: self.template_date,
+            ..RenderOptions::default()
+        };
+        let prompt = template.render(&messages, &options)?;
+        let token_ids = self
+            .tokenizer
+            .encode(&prompt, RENDERED)
+            .map_err(|error| ApiError::Internal(error.to_string()))?;
+        if token_ids.is_empty() {
+            let message = "the model's chat template renders these messages to nothing";
+            return Err(ApiError::Template(message.to_owned()));
+        }
+        Ok(token_ids)
+    }
+
+    /// Spares the work for conversations that cannot fit whatever their tokens are.
+    fn check_far_too_long(
+        &self,
+        messages: &[ChatMessage],
+        context_length: u32,
+    ) -> Result<(), ApiError> {
+        let num_bytes: usize = messages.iter().map(|one| one.content.num_bytes()).sum();
+        let at_least = num_bytes / self.longest_token_bytes / FAR_TOO_LONG;
+        match usize::try_from(context_length) {
+            Ok(most) if at_least > most => Err(ApiError::PromptTooLong {
+                prompt_tokens: TokenCount::AtLeast(at_least),
+                context_length,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A template's error is the messages', or the arguments': its source was checked when the model was loaded.
+impl From<TemplateError> for ApiError {
+    fn from(error: TemplateError) -> Self {
+        let message = error.to_string();
+        match error {
+            TemplateError::Message { index, field, .. } => {
+                FieldError::new(format!("messages[{index}]{field}"), message).into()
+            }
+            TemplateError::Argument { field, .. } => FieldError::new(field, message).into(),
+            _ => Self::Template(message),
+        }
+    }
+}
+
+/// A message as templates know it; they call a developer's message a system one.
+fn template_message(message: &ChatMessage) -> Value {
+    let role = match message.role {
+        Role::System | Role::Developer => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut fields = Map::new();
+    fields.insert("role".to_owned(), json!(role));
+    let content = match &message.content {
+        Content::Text(text) => json!(text),
+        Content::Parts(parts) => parts
+            .iter()
+            .map(|text| json!({"type": "text", "text": text}))
+            .collect(),
+    };
+    fields.insert("content".to_owned(), content);
+    if let Some(name) = &message.name {
+        fields.insert("name".to_owned(), json!(name));
+    }
+    if let Some(id) = &message.tool_call_id {
+        fields.insert("tool_call_id".to_owned(), json!(id));
+    }
+    Value::Object(fields)
+}

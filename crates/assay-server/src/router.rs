@@ -1,0 +1,58 @@
+//! The server's table of contents.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use tower_http::cors::{Any, CorsLayer};
+
+use crate::error::ApiError;
+use crate::layers::{auth, request_id, site};
+use crate::routes;
+use crate::state::AppState;
+
+/// All routes, behind all layers; the last layer named is the first one passed.
+pub fn router(app: AppState) -> Router {
+    let mut router = Router::new()
+        .route("/v1/chat/completions", post(routes::chat::create))
+        .route("/v1/models", get(routes::models::list))
+        .route("/v1/models/{*id}", get(routes::models::get))
+        .route("/health", get(routes::health::health))
+        .route("/ready", get(routes::health::ready))
+        .route("/metrics", get(routes::metrics::get))
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(app.clone(), auth::require_key))
+        .layer(from_fn_with_state(app.clone(), site::refuse_foreign_sites));
+    if let Some(cors) = cors(&app.config().cors_origins) {
+        router = router.layer(cors);
+    }
+    router
+        .layer(from_fn(request_id::name_requests))
+        .with_state(app)
+}
+
+async fn unknown_route(request: Request) -> ApiError {
+    ApiError::UnknownRoute(assay_api::json::quote(request.uri().path()))
+}
+
+async fn wrong_method(request: Request) -> ApiError {
+    ApiError::WrongMethod(assay_api::json::quote(request.method().as_str()))
+}
+
+/// Off unless origins are named.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
+    let origins: Vec<HeaderValue> = origins
+        .iter()
+        .filter_map(|origin| HeaderValue::from_str(origin).ok())
+        .collect();
+    let layer = CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods(Any)
+        .allow_headers(Any);
+    Some(layer)
+}

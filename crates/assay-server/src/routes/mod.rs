@@ -1,0 +1,6 @@
+//! One thin handler per file.
+
+pub(crate) mod chat;
+pub(crate) mod health;
+pub(crate) mod metrics;
+pub(crate) mod models;

@@ -1,0 +1,378 @@
+//! Clients that go, queues that fill, servers that wind down.
+
+use std::time::Duration;
+
+use assay_engine::EngineConfig;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::world::{CHAT, Served, Setup, World, ask, ask_message, with};
+
+/// Waits until `holds`; a server that never gets there fails the test with its numbers.
+async fn eventually(world: &World, what: &str, holds: impl Fn(&assay_engine::EngineStats) -> bool) {
+    for _ in 0..1_000 {
+        if holds(&world.engine.stats()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{what}: {:?}", world.engine.stats());
+}
+
+async fn post_raw(address: std::net::SocketAddr, body: &Value) -> TcpStream {
+    let body = body.to_string();
+    let head = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.write_all(body.as_bytes()).await.expect("sent");
+    stream
+}
+
+async fn held(world: &World) {
+    let gate = world.gate.clone();
+    tokio::task::spawn_blocking(move || gate.wait_held())
+        .await
+        .expect("held");
+}
+
+fn endless(stream: bool) -> Value {
+    with(
+        ask_message("#flat 90#"),
+        json!({"stream": stream, "max_tokens": 3_000, "temperature": 1, "n": 2}),
+    )
+}
+
+#[tokio::test]
+async fn o4_fault_154_fault_155_fault_158_a_client_gone_in_decode_frees_its_slot_within_a_step() {
+    for stream in [true, false] {
+        let Served { world, address, .. } = Setup::default().serve().await;
+        let client = post_raw(address, &endless(stream)).await;
+        eventually(&world, "decoding", |stats| stats.num_generation_tokens > 6).await;
+        world.gate.close();
+        held(&world).await;
+        drop(client);
+        // The server hears of the closed socket while the step is held.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let steps = world.engine.stats().num_steps;
+        world.gate.let_through(1);
+        eventually(&world, "cancelled", |stats| stats.num_cancelled == 2).await;
+        let stats = world.engine.stats();
+        assert_eq!(
+            (stats.num_running, stats.num_kv_blocks_used),
+            (0, 0),
+            "stream: {stream}"
+        );
+        assert!(stats.num_steps <= steps + 1, "stream: {stream}");
+        world.gate.open();
+        let next = world
+            .reply(&with(ask("next"), json!({"logprobs": true})))
+            .await;
+        let entries = next["choices"][0]["logprobs"]["content"]
+            .as_array()
+            .expect("entries");
+        let spelled: String = entries
+            .iter()
+            .map(|entry| entry["token"].as_str().expect("text"))
+            .collect();
+        assert_eq!(spelled, "next", "its entries are its own and complete");
+    }
+}
+
+#[tokio::test]
+async fn o4_fault_157_a_client_gone_in_prefill_is_dropped() {
+    for stream in [true, false] {
+        let setup = Setup {
+            engine: EngineConfig {
+                max_num_batched_tokens: 16,
+                ..EngineConfig::default()
+            },
+            ..Setup::default()
+        };
+        setup.gate.close();
+        let Served { world, address, .. } = setup.serve().await;
+        let body = with(ask_message(&"long ".repeat(200)), json!({"stream": stream}));
+        let client = post_raw(address, &body).await;
+        held(&world).await;
+        drop(client);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        world.gate.let_through(1);
+        eventually(&world, "cancelled", |stats| stats.num_cancelled == 1).await;
+        let stats = world.engine.stats();
+        assert_eq!(
+            (stats.num_generation_tokens, stats.num_kv_blocks_used),
+            (0, 0)
+        );
+        assert!(
+            stats.num_computed_tokens <= 32,
+            "dropped between chunks: {stats:?}"
+        );
+        world.gate.open();
+    }
+}
+
+#[tokio::test]
+async fn fault_153_a_queued_client_that_has_gone_costs_no_work() {
+    let setup = Setup {
+        engine: EngineConfig {
+            max_num_seqs: 1,
+            ..EngineConfig::default()
+        },
+        ..Setup::default()
+    };
+    setup.gate.close();
+    let Served { world, address, .. } = setup.serve().await;
+    let _first = post_raw(address, &with(ask("first"), json!({"stream": true}))).await;
+    held(&world).await;
+    let second = post_raw(address, &ask_message(&"long ".repeat(200))).await;
+    eventually(&world, "queued", |stats| stats.num_waiting == 1).await;
+    drop(second);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.gate.open();
+    eventually(&world, "both ended", |stats| {
+        stats.num_cancelled == 1 && stats.num_finished_end_token == 1
+    })
+    .await;
+    assert_eq!(
+        world.engine.stats().num_generation_tokens,
+        6,
+        "only the first was worked on"
+    );
+}
+
+#[tokio::test]
+async fn fault_159_many_clients_leave_and_the_server_stays() {
+    let Served { world, address, .. } = Setup::default().serve().await;
+    for round in 0..40 {
+        let mut client = post_raw(address, &endless(round % 2 == 0)).await;
+        if round % 3 == 0 {
+            let mut begin = [0; 64];
+            if round % 2 == 0 {
+                let _ = client.read(&mut begin).await;
+            }
+        }
+        drop(client);
+    }
+    eventually(&world, "all gone", |stats| {
+        stats.num_running == 0 && stats.num_waiting == 0
+    })
+    .await;
+    assert_eq!(world.engine.stats().num_kv_blocks_used, 0);
+    let reply = world.reply(&ask("still here")).await;
+    assert_eq!(reply["choices"][0]["message"]["content"], "still here");
+}
+
+#[tokio::test]
+async fn a_full_queue_is_429_with_retry_after() {
+    let setup = Setup {
+        engine: EngineConfig {
+            max_num_seqs: 1,
+            queue_limit: 2,
+            ..EngineConfig::default()
+        },
+        ..Setup::default()
+    };
+    setup.gate.close();
+    let world = setup.build();
+    let first = tokio::spawn({
+        let world = world.clone();
+        async move { world.reply(&ask("first")).await }
+    });
+    held(&world).await;
+    let mut queued = Vec::new();
+    for n in 1..=2 {
+        let waiting = world.clone();
+        queued.push(tokio::spawn(
+            async move { waiting.reply(&ask("queued")).await },
+        ));
+        eventually(&world, "queued", |stats| stats.num_waiting == n).await;
+    }
+    for stream in [false, true] {
+        let answer = world
+            .post(&with(ask("one too many"), json!({"stream": stream})))
+            .await;
+        let error = answer.error(StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(error["code"], "queue_full");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    world.gate.open();
+    assert_eq!(
+        first.await.expect("answered")["choices"][0]["message"]["content"],
+        "first"
+    );
+    for one in queued {
+        assert_eq!(
+            one.await.expect("answered")["choices"][0]["message"]["content"],
+            "queued"
+        );
+    }
+}
+
+#[tokio::test]
+async fn draining_finishes_running_work_and_refuses_new() {
+    let setup = Setup::default();
+    setup.gate.close();
+    let Served {
+        world,
+        address,
+        trigger,
+        serving,
+    } = setup.serve().await;
+    let url = format!("http://{address}{CHAT}");
+    let client = reqwest::Client::new();
+    let running = client
+        .post(&url)
+        .json(&with(ask("finish me"), json!({"stream": true})));
+    let running = running.send().await.expect("headers");
+    held(&world).await;
+
+    trigger.signal();
+    for _ in 0..200 {
+        if reqwest::get(format!("http://{address}/ready"))
+            .await
+            .expect("an answer")
+            .status()
+            != StatusCode::OK
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let refused = client
+        .post(&url)
+        .json(&ask("too late"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.headers().contains_key("retry-after"));
+    let error: Value = refused.json().await.expect("JSON");
+    assert_eq!(error["error"]["code"], "shutting_down");
+    let health = reqwest::get(format!("http://{address}/health"))
+        .await
+        .expect("an answer");
+    assert_eq!(health.status(), StatusCode::OK, "still alive");
+    assert!(!serving.is_finished());
+
+    world.gate.open();
+    let text = running.text().await.expect("the whole stream");
+    assert!(
+        text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"),
+        "{text}"
+    );
+    let ended = tokio::time::timeout(Duration::from_secs(10), serving).await;
+    ended.expect("in time").expect("no panic").expect("served");
+    assert!(
+        TcpStream::connect(address).await.is_err(),
+        "the port is closed"
+    );
+}
+
+#[tokio::test]
+async fn a_second_signal_and_the_drain_timeout_both_stop() {
+    for second_signal in [true, false] {
+        let mut setup = Setup::default();
+        setup.config.drain_timeout = if second_signal {
+            Duration::from_secs(60)
+        } else {
+            Duration::from_millis(100)
+        };
+        setup.gate.slow_down(Duration::from_millis(5));
+        let Served {
+            address,
+            trigger,
+            serving,
+            ..
+        } = setup.serve().await;
+        let request = reqwest::Client::new()
+            .post(format!("http://{address}{CHAT}"))
+            .json(&endless(true));
+        let running = request.send().await.expect("headers");
+        trigger.signal();
+        if second_signal {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(!serving.is_finished());
+            trigger.signal();
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(10), serving).await;
+        ended.expect("in time").expect("no panic").expect("served");
+        let text = running.text().await.expect("the stream ends in order");
+        assert!(
+            text.contains("\"code\":\"engine_stopped\"") && text.ends_with("data: [DONE]\n\n"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_a_shutdown() {
+    let Served {
+        address,
+        trigger,
+        serving,
+        ..
+    } = Setup::default().serve().await;
+    let mut idle = TcpStream::connect(address).await.expect("a connection");
+    let mut kept = TcpStream::connect(address).await.expect("a connection");
+    kept.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .expect("sent");
+    let mut begin = [0; 12];
+    kept.read_exact(&mut begin).await.expect("an answer");
+    trigger.signal();
+    let ended = tokio::time::timeout(Duration::from_secs(5), serving).await;
+    ended.expect("in time").expect("no panic").expect("served");
+    let mut rest = Vec::new();
+    idle.read_to_end(&mut rest).await.expect("closed");
+    assert!(rest.is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_does_not_hold_its_reply_for_ever() {
+    let mut setup = Setup {
+        context_length: 400_000,
+        ..Setup::default()
+    };
+    setup.config.limits.write_timeout = Duration::from_millis(300);
+    let Served { world, address, .. } = setup.serve().await;
+    let body = with(
+        ask_message("#flat 90#"),
+        json!({
+            "stream": true, "max_tokens": 20_000, "temperature": 1, "logprobs": true, "top_logprobs": 20,
+        }),
+    );
+    let client = post_raw(address, &body).await;
+    eventually(&world, "given up or done", |stats| {
+        stats.num_cancelled + stats.num_finished_length == 1
+    })
+    .await;
+    drop(client);
+    world.reply(&ask("next")).await;
+}
+
+#[tokio::test]
+async fn silence_is_kept_open_by_comments() {
+    let mut setup = Setup::default();
+    setup.config.limits.keep_alive = Duration::from_millis(20);
+    setup.gate.close();
+    let world = setup.build();
+    let waiting = world.clone();
+    let reply = tokio::spawn(async move {
+        waiting
+            .post(&with(ask("late"), json!({"stream": true})))
+            .await
+    });
+    held(&world).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.gate.open();
+    let answer = reply.await.expect("answered");
+    assert!(String::from_utf8_lossy(&answer.body).contains(": keep-alive\n\n"));
+    assert_eq!(
+        crate::stream::collect(&answer.data())["choices"][0]["message"]["content"],
+        "late"
+    );
+}

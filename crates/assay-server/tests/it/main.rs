@@ -1,0 +1,15 @@
+//! The server seen from outside: JSON in, JSON out, on the real engine over a scripted model. Files mirror
+//! routes and concerns; test names carry the row of the specification that they check.
+
+mod access;
+mod fields;
+mod hostile;
+mod joins;
+mod lifecycle;
+mod logprobs;
+mod models;
+mod probes;
+mod real_model;
+mod stream;
+mod vocab;
+mod world;

@@ -1,0 +1,176 @@
+//! The same promises on a real model: eight different requests at once give what each gives alone, to the
+//! bit, also after a restart. Reads the file that `cargo xtask fixtures` fetches, and fails where it is absent.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_engine::{Engine, EngineConfig, TokenBytes};
+use assay_formats::GgufFile;
+use assay_kernels::{Compute, Isa, ThreadPool};
+use assay_models::{LoadOptions, Model, Numerics};
+use assay_server::{AppState, ServerConfig};
+use assay_testkit::scripted::StepGate;
+use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
+use serde_json::{Value, json};
+
+use crate::world::{World, config, with};
+
+fn model_path() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .filter(|base| !base.is_empty())
+        .map(PathBuf::from);
+    let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
+    let path = base
+        .expect("a home directory")
+        .join("assay/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo xtask fixtures`",
+        path.display()
+    );
+    path
+}
+
+/// A server on the real model, loaded anew.
+fn start() -> World {
+    let file = GgufFile::open(&model_path()).expect("a readable file");
+    let tokenizer = Tokenizer::from_metadata(file.metadata()).expect("a known tokenizer");
+    let source = tokenizer.chat_template_source().expect("a chat model");
+    let template =
+        ChatTemplate::new(source, TemplateTokens::of(&tokenizer)).expect("a valid template");
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let options = LoadOptions {
+        context_length: Some(2_048),
+        num_kv_blocks: 1_024,
+        numerics: Numerics::Exact,
+        compute: Compute::new(Isa::detect(), ThreadPool::new(threads)),
+        progress: None,
+    };
+    let model = Model::load(&file, options).expect("a known model");
+    let ids = 0..u32::try_from(tokenizer.vocab_size()).expect("small");
+    let token_bytes: TokenBytes = ids
+        .map(|id| tokenizer.token_bytes(id).expect("in the vocabulary"))
+        .collect();
+    let engine = Engine::spawn(
+        Box::new(model),
+        Arc::new(token_bytes),
+        EngineConfig::default(),
+    )
+    .expect("started");
+    let config = ServerConfig {
+        model_id: "smollm2-135m-instruct".to_owned(),
+        ..config()
+    };
+    let app = AppState::new(engine.clone(), Arc::new(tokenizer), Some(template), config);
+    World {
+        app,
+        engine,
+        gate: StepGate::default(),
+    }
+}
+
+/// Eight requests that differ in prompt, length, sampler, scores and stops.
+fn requests() -> Vec<Value> {
+    let ask = |content: &str, more: Value| {
+        let body = json!({
+            "messages": [{"role": "user", "content": content}],
+            "logprobs": true, "top_logprobs": 20, "logprobs_end": true, "return_token_ids": true,
+            "temperature": 0, "seed": 1, "max_tokens": 24,
+        });
+        with(body, more)
+    };
+    let long = "The quick brown fox jumps over the lazy dog. ".repeat(40);
+    vec![
+        ask("What is the capital of France?", json!({})),
+        ask(
+            "Name three primary colours.",
+            json!({"temperature": 1, "seed": 11}),
+        ),
+        ask(
+            "日本の首都はどこですか？ 🙂",
+            json!({"temperature": 0.7, "top_p": 0.9, "seed": 12}),
+        ),
+        ask(&format!("Summarise: {long}"), json!({"top_logprobs": 3})),
+        ask(
+            "Write a Python function that adds two numbers.",
+            json!({"stop": ["return", "\n\n"]}),
+        ),
+        ask(
+            "Count from one to ten.",
+            json!({"repetition_penalty": 1.2, "presence_penalty": 0.5}),
+        ),
+        ask(
+            "Say hi.",
+            json!({"max_tokens": 3, "n": 2, "temperature": 1.3, "min_p": 0.05, "seed": 13}),
+        ),
+        ask(
+            "What is 2 + 2?",
+            json!({"logit_bias": {"36": -5}, "logprobs_mode": "processed", "temperature": 1}),
+        ),
+    ]
+}
+
+fn choices(reply: &Value) -> String {
+    // Numbers are written so that they read back to the same bits, so equal texts are equal bits.
+    reply["choices"].to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v4_r6_fault_105_eight_at_once_are_each_as_alone_and_a_restart_moves_nothing() {
+    let requests = requests();
+    let world = start();
+    let mut alone = Vec::new();
+    for request in &requests {
+        alone.push(world.reply(request).await);
+    }
+    let together =
+        futures_util::future::join_all(requests.iter().map(|request| world.reply(request))).await;
+    assert!(world.engine.stats().num_finished_length > 0);
+    let again = start();
+    let restarted =
+        futures_util::future::join_all(requests.iter().rev().map(|request| again.reply(request)))
+            .await;
+    for (index, alone) in alone.iter().enumerate() {
+        let request = &requests[index];
+        let content = alone["choices"][0]["message"]["content"]
+            .as_str()
+            .expect("text");
+        assert!(!content.is_empty(), "{request}");
+        assert_eq!(
+            choices(&together[index]),
+            choices(alone),
+            "at once: {request}"
+        );
+        assert_eq!(
+            choices(&restarted[requests.len() - 1 - index]),
+            choices(alone),
+            "restarted: {request}"
+        );
+    }
+    let distinct: std::collections::BTreeSet<_> = alone.iter().map(choices).collect();
+    assert_eq!(distinct.len(), requests.len(), "eight different replies");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o3_s1_streams_of_the_real_model_add_up() {
+    let world = start();
+    for request in requests().into_iter().take(3) {
+        let whole = crate::stream::check_streams_alike(&world, &request).await;
+        let choice = &whole["choices"][0];
+        let entries = choice["logprobs"]["content"].as_array().expect("entries");
+        let spelled: String = entries
+            .iter()
+            .map(|entry| entry["token"].as_str().expect("text"))
+            .collect();
+        assert_eq!(
+            spelled,
+            choice["message"]["content"].as_str().expect("text")
+        );
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry["top_logprobs"].as_array().map(Vec::len) == Some(20))
+        );
+    }
+}
