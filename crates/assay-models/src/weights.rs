@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_formats::{DType, GgufFile, TensorInfo, quant};
 use assay_kernels::Compute;
+use assay_kernels::matmul::WeightArena;
 
 use crate::config::ModelConfig;
 use crate::error::{ModelError, TensorProblem, TensorProblems};
@@ -139,18 +139,20 @@ impl<'a> WeightLoader<'a> {
             .iter()
             .map(|pending| pending.tensor.byte_len)
             .sum();
-        let done = AtomicU64::new(0);
+        // One arena for the whole model, so that its pages are huge and its matrices lie side by side.
+        let mut arena = WeightArena::new();
+        let mut done_bytes = 0;
         for pending in self.pending {
             let tensor = pending.tensor;
             let bytes = self.file.tensor_bytes(tensor);
             pending
                 .matrix
-                .fill(cx, tensor.dtype, bytes)
+                .fill(&mut arena, cx, tensor.dtype, bytes)
                 .map_err(|source| ModelError::Pack {
                     tensor: tensor.name.clone(),
                     source,
                 })?;
-            let done_bytes = done.fetch_add(tensor.byte_len, Ordering::Relaxed) + tensor.byte_len;
+            done_bytes += tensor.byte_len;
             if let Some(progress) = progress {
                 progress(LoadProgress {
                     done_bytes,

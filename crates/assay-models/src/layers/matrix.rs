@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use assay_formats::DType;
 use assay_kernels::Compute;
 use assay_kernels::float_matmul::{FloatMatrix, FloatMatrixError, FloatType, float_matmul};
-use assay_kernels::matmul::{Activations, PackError, PackedMatrix, matmul};
+use assay_kernels::matmul::{Activations, PackError, PackedMatrix, WeightArena, matmul};
 use thiserror::Error;
 
 /// A weight matrix `[n, k]`, shared where two roles use the same tensor (a tied head is stored once).
@@ -47,8 +47,14 @@ impl Matrix {
         }
     }
 
-    /// Packs `bytes`, `n` rows of `k` elements of `dtype`.
-    pub(crate) fn fill(&self, cx: &Compute, dtype: DType, bytes: &[u8]) -> Result<(), MatrixError> {
+    /// Packs `bytes`, `n` rows of `k` elements of `dtype`, into `arena`.
+    pub(crate) fn fill(
+        &self,
+        arena: &mut WeightArena,
+        cx: &Compute,
+        dtype: DType,
+        bytes: &[u8],
+    ) -> Result<(), MatrixError> {
         let (n, k) = (self.n, self.k);
         let float_type = match dtype {
             DType::F32 => Some(FloatType::F32),
@@ -60,7 +66,7 @@ impl Matrix {
             Some(float_type) => {
                 Stored::Floats(FloatMatrix::from_le_bytes(float_type, n, k, bytes)?)
             }
-            None => Stored::Blocks(PackedMatrix::pack_parallel(cx, dtype, n, k, bytes)?),
+            None => Stored::Blocks(PackedMatrix::pack_in(arena, cx, dtype, n, k, bytes)?),
         };
         // A tensor is asked for once, so a second fill cannot happen; if it did, the first would stand.
         self.stored.get_or_init(|| stored);
