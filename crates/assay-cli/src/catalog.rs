@@ -60,9 +60,12 @@ impl Catalog {
     /// # Errors
     /// If an entry could not be checked after its download, or names a path instead of a file.
     pub(crate) fn with_extra(extra: Vec<CatalogModel>) -> Result<Self> {
-        let mut catalog: Self = toml::from_str(BUILT_IN).context("the built-in model list does not parse")?;
+        let mut catalog: Self =
+            toml::from_str(BUILT_IN).context("the built-in model list does not parse")?;
         for model in extra {
-            model.validate().with_context(|| format!("model `{}` of the configuration file", model.name))?;
+            model
+                .validate()
+                .with_context(|| format!("model `{}` of the configuration file", model.name))?;
             catalog.models.retain(|known| known.name != model.name);
             catalog.models.push(model);
         }
@@ -74,10 +77,20 @@ impl Catalog {
     /// # Errors
     /// If there is none; the message lists the names there are.
     pub(crate) fn find(&self, name: &str) -> Result<&CatalogModel> {
-        self.models.iter().find(|model| model.name == name).with_context(|| {
-            let known: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
-            format!("no model called `{name}`; known models: {} (or give the path of a .gguf file)", known.join(", "))
-        })
+        self.models
+            .iter()
+            .find(|model| model.name == name)
+            .with_context(|| {
+                let known: Vec<&str> = self
+                    .models
+                    .iter()
+                    .map(|model| model.name.as_str())
+                    .collect();
+                format!(
+                    "no model called `{name}`; known models: {} (or give the path of a .gguf file)",
+                    known.join(", ")
+                )
+            })
     }
 }
 
@@ -85,11 +98,18 @@ impl CatalogModel {
     fn validate(&self) -> Result<()> {
         let plain_file = !self.file.is_empty()
             && !self.file.starts_with('.')
-            && self.file.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+            && self
+                .file
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
         if !plain_file {
             bail!("`file` must be a plain file name, found `{}`", self.file);
         }
-        let hex = self.sha256.len() == 64 && self.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));
+        let hex = self.sha256.len() == 64
+            && self
+                .sha256
+                .chars()
+                .all(|c| matches!(c, '0'..='9' | 'a'..='f'));
         if !hex {
             bail!("`sha256` must be 64 lowercase hex digits");
         }
@@ -120,7 +140,10 @@ mod tests {
         let mut model = Catalog::with_extra(vec![]).unwrap().models[0].clone();
         for file in ["../x.gguf", "a/b.gguf", ".hidden", ""] {
             model.file = file.to_owned();
-            let error = format!("{:#}", Catalog::with_extra(vec![model.clone()]).unwrap_err());
+            let error = format!(
+                "{:#}",
+                Catalog::with_extra(vec![model.clone()]).unwrap_err()
+            );
             assert!(error.contains("`file`"), "{error}");
         }
         model.file = "x.gguf".to_owned();

@@ -6,9 +6,12 @@ use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail};
 use assay_engine::{
-    Entry, Gone, LogprobsMode, LogprobsParams, OutputEvent, OutputSink, Request, RequestId, SamplingParams,
+    Entry, Gone, LogprobsMode, LogprobsParams, OutputEvent, OutputSink, Request, RequestId,
+    SamplingParams,
 };
-use assay_tokenizer::{EncodeOptions, RenderOptions, SpecialText, SpecialTokens, display_token};
+use assay_tokenizer::{
+    EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate, display_token,
+};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -51,17 +54,22 @@ fn parse_temperature(text: &str) -> Result<f64, String> {
 /// If the model does not load, has no chat template, or a reply fails.
 pub(crate) fn run(config: ModelConfig, args: ChatArgs) -> Result<()> {
     let loaded = load::load(&config, 1)?;
-    let mut conversation = Conversation::new(loaded, args)?;
+    let mut conversation = Conversation::new(loaded, args, config.template_date)?;
     let prompting = std::io::stdin().is_terminal();
     if prompting {
-        eprintln!("chatting with {}; /reset starts over, /quit ends", conversation.loaded.model_id);
+        eprintln!(
+            "chatting with {}; /reset starts over, /quit ends",
+            conversation.loaded.model_id
+        );
     }
     let mut lines = std::io::stdin().lock().lines();
     loop {
         if prompting {
             eprint!("\n> ");
         }
-        let Some(line) = lines.next() else { return Ok(()) };
+        let Some(line) = lines.next() else {
+            return Ok(());
+        };
         match line.context("cannot read the question")?.trim() {
             "" => {}
             "/quit" => return Ok(()),
@@ -74,16 +82,26 @@ pub(crate) fn run(config: ModelConfig, args: ChatArgs) -> Result<()> {
 struct Conversation {
     loaded: Loaded,
     args: ChatArgs,
+    template_date: TemplateDate,
     messages: Vec<Value>,
     next_id: u64,
 }
 
 impl Conversation {
-    fn new(loaded: Loaded, args: ChatArgs) -> Result<Self> {
+    fn new(loaded: Loaded, args: ChatArgs, template_date: TemplateDate) -> Result<Self> {
         if loaded.template.is_none() {
-            bail!("{} is a base model: its file has no chat template", loaded.model_id);
+            bail!(
+                "{} is a base model: its file has no chat template",
+                loaded.model_id
+            );
         }
-        let mut conversation = Self { loaded, args, messages: Vec::new(), next_id: 0 };
+        let mut conversation = Self {
+            loaded,
+            args,
+            template_date,
+            messages: Vec::new(),
+            next_id: 0,
+        };
         conversation.reset();
         Ok(conversation)
     }
@@ -91,15 +109,21 @@ impl Conversation {
     fn reset(&mut self) {
         self.messages.clear();
         if let Some(system) = &self.args.system {
-            self.messages.push(json!({"role": "system", "content": system}));
+            self.messages
+                .push(json!({"role": "system", "content": system}));
         }
     }
 
     /// Asks and prints the reply as it comes. A question that does not fit is dropped with a word about it.
     fn ask(&mut self, question: &str, out: &mut impl Write) -> Result<()> {
-        self.messages.push(json!({"role": "user", "content": question}));
+        self.messages
+            .push(json!({"role": "user", "content": question}));
         let prompt_token_ids = self.prompt()?;
-        let room = self.loaded.info.context_length.saturating_sub(prompt_token_ids.len());
+        let room = self
+            .loaded
+            .info
+            .context_length
+            .saturating_sub(prompt_token_ids.len());
         let Some(max_tokens) = u32::try_from(room).ok().filter(|room| *room > 0) else {
             self.messages.pop();
             eprintln!("the conversation has outgrown the context; /reset starts over");
@@ -107,21 +131,39 @@ impl Conversation {
         };
         let (sender, events) = mpsc::channel();
         let request = self.request(prompt_token_ids, max_tokens.min(self.args.max_tokens));
-        self.loaded.engine.submit(request, Box::new(ChannelSink(sender)))?;
+        self.loaded
+            .engine
+            .submit(request, Box::new(ChannelSink(sender)))?;
         let entries = print_reply(&events, Colour::for_stdout(), out)?;
         if self.args.probs {
-            write!(out, "\n{}", table::render(&self.rows(&entries), Colour::for_stdout()))?;
+            write!(
+                out,
+                "\n{}",
+                table::render(&self.rows(&entries), Colour::for_stdout())
+            )?;
         }
         let reply: String = entries.iter().map(|entry| entry.text.as_str()).collect();
-        self.messages.push(json!({"role": "assistant", "content": reply}));
+        self.messages
+            .push(json!({"role": "assistant", "content": reply}));
         Ok(())
     }
 
     fn prompt(&self) -> Result<Vec<u32>> {
-        let template = self.loaded.template.as_ref().context("checked at the start")?;
-        let text = template.render(&Value::Array(self.messages.clone()), &RenderOptions::default())?;
-        let options = EncodeOptions { special_tokens: SpecialTokens::Omit, special_text: SpecialText::Parse };
-        Ok(self.loaded.tokenizer.encode(&text, options)?)
+        let template = self
+            .loaded
+            .template
+            .as_ref()
+            .context("checked at the start")?;
+        let options = RenderOptions {
+            date: self.template_date,
+            ..RenderOptions::default()
+        };
+        let text = template.render(&Value::Array(self.messages.clone()), &options)?;
+        let encoding = EncodeOptions {
+            add_special: SpecialTokens::Omit,
+            parse_special: SpecialText::Parse,
+        };
+        Ok(self.loaded.tokenizer.encode(&text, encoding)?)
     }
 
     fn request(&mut self, prompt_token_ids: Vec<u32>, max_tokens: u32) -> Request {
@@ -156,11 +198,17 @@ impl Conversation {
         let text = |id| display_token(self.loaded.tokenizer.token_bytes(id).unwrap_or_default());
         let row = |entry: &Entry| {
             let scores = entry.output.logprobs.as_ref()?;
-            let others = scores.top_logprobs.iter().filter(|top| top.token_id != entry.output.token_id);
+            let others = scores
+                .top_logprobs
+                .iter()
+                .filter(|top| top.token_id != entry.output.token_id);
             Some(TokenRow {
                 token: text(entry.output.token_id),
                 logprob: scores.logprob,
-                others: others.take(OTHERS_SHOWN).map(|top| (text(top.token_id), top.logprob)).collect(),
+                others: others
+                    .take(OTHERS_SHOWN)
+                    .map(|top| (text(top.token_id), top.logprob))
+                    .collect(),
             })
         };
         entries.iter().filter_map(row).collect()
@@ -168,13 +216,21 @@ impl Conversation {
 }
 
 /// Prints deltas as they come, and returns all entries.
-fn print_reply(events: &mpsc::Receiver<OutputEvent>, colour: Colour, out: &mut impl Write) -> Result<Vec<Entry>> {
+fn print_reply(
+    events: &mpsc::Receiver<OutputEvent>,
+    colour: Colour,
+    out: &mut impl Write,
+) -> Result<Vec<Entry>> {
     let mut all = Vec::new();
     loop {
         match events.recv().context("the engine stopped")? {
             OutputEvent::Delta { entries, .. } => {
                 for entry in &entries {
-                    let logprob = entry.output.logprobs.as_ref().map_or(0.0, |scores| scores.logprob);
+                    let logprob = entry
+                        .output
+                        .logprobs
+                        .as_ref()
+                        .map_or(0.0, |scores| scores.logprob);
                     write!(out, "{}", colour.paint(&entry.text, logprob.exp()))?;
                 }
                 out.flush()?;

@@ -5,10 +5,12 @@
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use assay_kernels::Isa;
 use assay_models::Numerics;
+use assay_tokenizer::TemplateDate;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -61,13 +63,24 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "ASSAY_PORT")]
     port: Option<u16>,
     /// Key that clients must send as a bearer token; may be given several times
-    #[arg(long = "api-key", env = "ASSAY_API_KEY", value_name = "KEY", value_delimiter = ',', hide_env_values = true)]
+    #[arg(
+        long = "api-key",
+        env = "ASSAY_API_KEY",
+        value_name = "KEY",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
     api_keys: Vec<String>,
     /// Listen beyond loopback without a key
     #[arg(long, env = "ASSAY_INSECURE")]
     insecure: bool,
     /// Further name that requests may use for the model; may be given several times
-    #[arg(long = "alias", env = "ASSAY_ALIAS", value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long = "alias",
+        env = "ASSAY_ALIAS",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
     aliases: Vec<String>,
     /// Accept every model name
     #[arg(long, env = "ASSAY_ANY_MODEL_NAME")]
@@ -76,7 +89,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
     /// Origin of web pages that may call, such as https://example.org; may be given several times
-    #[arg(long = "cors-origin", env = "ASSAY_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(
+        long = "cors-origin",
+        env = "ASSAY_CORS_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
     cors_origins: Vec<String>,
     /// Seconds that running requests get after SIGTERM [default: 30]
     #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
@@ -146,7 +164,9 @@ pub(crate) struct ModelConfig {
     pub(crate) numerics: Numerics,
     pub(crate) parallel: NonZeroUsize,
     pub(crate) kv_memory_bytes: Option<u64>,
-    pub(crate) template_date: String,
+    pub(crate) template_date: TemplateDate,
+    /// The same as given; part of the fingerprint.
+    pub(crate) template_date_text: String,
     pub(crate) cache_dir: PathBuf,
     pub(crate) isa: Isa,
     pub(crate) catalog: Catalog,
@@ -185,20 +205,27 @@ impl ModelArgs {
                 format!("ASSAY_ISA={name}: this CPU has {}", names.join(", "))
             })?,
         };
-        let template_date =
-            self.template_date.or_else(|| file.template_date.clone()).unwrap_or_else(|| "2025-01-01".to_owned());
-        check_date(&template_date)?;
+        let date_text = self.template_date.or_else(|| file.template_date.clone());
+        let date_text = date_text.unwrap_or_else(|| DEFAULT_DATE.to_owned());
+        let template_date = TemplateDate::from_str(&date_text).context("--template-date")?;
         let context = self.context.or(file.context);
         if context == Some(0) {
             bail!("--context must be at least 1");
         }
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let numerics = match self.numerics.or(file.numerics).unwrap_or(NumericsArg::Exact) {
+        let numerics = match self
+            .numerics
+            .or(file.numerics)
+            .unwrap_or(NumericsArg::Exact)
+        {
             NumericsArg::Exact => Numerics::Exact,
             NumericsArg::Fast => Numerics::Fast,
         };
         Ok(ModelConfig {
-            model: self.model.or_else(|| file.model.clone()).unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            model: self
+                .model
+                .or_else(|| file.model.clone())
+                .unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
             context,
             threads: self.threads.or(file.threads).unwrap_or(cores),
             numerics,
@@ -206,9 +233,13 @@ impl ModelArgs {
             kv_memory_bytes: self
                 .kv_memory
                 .or(file.kv_memory)
-                .map(|mib| mib.checked_mul(1 << 20).context("--kv-memory is out of range"))
+                .map(|mib| {
+                    mib.checked_mul(1 << 20)
+                        .context("--kv-memory is out of range")
+                })
                 .transpose()?,
             template_date,
+            template_date_text: date_text,
             cache_dir: match self.cache_dir.or_else(|| file.cache_dir.clone()) {
                 Some(dir) => dir,
                 None => default_cache_dir()?,
@@ -226,14 +257,23 @@ impl ServeArgs {
     /// As [`ModelArgs::resolve`], and where the server would be open to the network without a key.
     pub(crate) fn resolve(self) -> Result<ServeConfig> {
         let file = read_file(self.model.config.as_deref())?;
-        let host = self.host.or(file.host).unwrap_or(IpAddr::from([127, 0, 0, 1]));
-        let api_keys = if self.api_keys.is_empty() { file.api_key.clone() } else { self.api_keys };
+        let host = self
+            .host
+            .or(file.host)
+            .unwrap_or(IpAddr::from([127, 0, 0, 1]));
+        let api_keys = if self.api_keys.is_empty() {
+            file.api_key.clone()
+        } else {
+            self.api_keys
+        };
         if api_keys.iter().any(|key| key.is_empty()) {
             bail!("--api-key must not be empty");
         }
         let insecure = self.insecure || file.insecure.unwrap_or(false);
         if !host.is_loopback() && api_keys.is_empty() && !insecure {
-            bail!("--host {host} is open to the network: set --api-key KEY, or --insecure to serve without one");
+            bail!(
+                "--host {host} is open to the network: set --api-key KEY, or --insecure to serve without one"
+            );
         }
         let mut aliases = self.aliases;
         aliases.extend(file.alias.iter().cloned());
@@ -254,13 +294,19 @@ impl ServeArgs {
     }
 }
 
+/// What templates that ask for the date are told.
+const DEFAULT_DATE: &str = "2025-01-01";
 const DEFAULT_PARALLEL: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not zero");
 const DEFAULT_QUEUE: NonZeroUsize = NonZeroUsize::new(1024).expect("1,024 is not zero");
 
 fn read_file(path: Option<&Path>) -> Result<FileConfig> {
-    let Some(path) = path else { return Ok(FileConfig::default()) };
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
+    let Some(path) = path else {
+        return Ok(FileConfig::default());
+    };
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text)
+        .with_context(|| format!("{} is not a valid configuration", path.display()))
 }
 
 fn default_cache_dir() -> Result<PathBuf> {
@@ -270,26 +316,6 @@ fn default_cache_dir() -> Result<PathBuf> {
         .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
         .context("neither XDG_CACHE_HOME nor HOME is set; give --cache-dir")?;
     Ok(base.join("assay").join("models"))
-}
-
-/// Accepts real calendar dates only, since the date reaches prompts and the fingerprint.
-fn check_date(text: &str) -> Result<()> {
-    let parts: Vec<u32> = text.split('-').filter_map(|part| part.parse().ok()).collect();
-    let shaped = text.len() == 10 && text.is_ascii() && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-';
-    if let (true, [year, month, day]) = (shaped, parts.as_slice()) {
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let days = match month {
-            4 | 6 | 9 | 11 => 30,
-            2 if leap => 29,
-            2 => 28,
-            1..=12 => 31,
-            _ => 0,
-        };
-        if (1..=days).contains(day) {
-            return Ok(());
-        }
-    }
-    bail!("--template-date must be a date as YYYY-MM-DD, found `{text}`")
 }
 
 #[cfg(test)]
@@ -305,14 +331,20 @@ mod tests {
     }
 
     fn resolve(args: &[&str]) -> Result<ServeConfig> {
-        Cli::try_parse_from([&["assay"], args].concat())?.serve.resolve()
+        Cli::try_parse_from([&["assay"], args].concat())?
+            .serve
+            .resolve()
     }
 
     #[test]
     fn a_flag_beats_the_file_and_the_file_beats_the_default() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("assay.toml");
-        std::fs::write(&path, "port = 9000\nparallel = 3\nnumerics = \"fast\"\napi-key = [\"k\"]\n").unwrap();
+        std::fs::write(
+            &path,
+            "port = 9000\nparallel = 3\nnumerics = \"fast\"\napi-key = [\"k\"]\n",
+        )
+        .unwrap();
         let config = resolve(&["--config", path.to_str().unwrap(), "--parallel", "5"]).unwrap();
         assert_eq!((config.port, config.model.parallel.get()), (9000, 5));
         assert_eq!(config.model.numerics, Numerics::Fast);
@@ -334,15 +366,34 @@ mod tests {
     fn unknown_keys_and_bad_values_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("assay.toml");
-        for (text, expected) in [("prot = 1", "prot"), ("port = 70000", "port"), ("numerics = \"wild\"", "wild")] {
+        for (text, expected) in [
+            ("prot = 1", "prot"),
+            ("port = 70000", "port"),
+            ("numerics = \"wild\"", "wild"),
+        ] {
             std::fs::write(&path, text).unwrap();
-            let error = format!("{:#}", resolve(&["--config", path.to_str().unwrap()]).unwrap_err());
+            let error = format!(
+                "{:#}",
+                resolve(&["--config", path.to_str().unwrap()]).unwrap_err()
+            );
             assert!(error.contains(expected), "{text}: {error}");
         }
-        for date in ["2025-02-29", "2025-13-01", "25-01-01", "2025-1-1", "tomorrow", "2025-01-011"] {
+        for date in [
+            "2025-02-29",
+            "2025-13-01",
+            "25-01-01",
+            "2025-1-1",
+            "tomorrow",
+            "2025-01-011",
+        ] {
             assert!(resolve(&["--template-date", date]).is_err(), "{date}");
         }
         assert!(resolve(&["--template-date", "2024-02-29"]).is_ok());
-        assert!(resolve(&["--isa", "sse9"]).unwrap_err().to_string().contains("scalar"));
+        assert!(
+            resolve(&["--isa", "sse9"])
+                .unwrap_err()
+                .to_string()
+                .contains("scalar")
+        );
     }
 }

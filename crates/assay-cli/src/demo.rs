@@ -75,18 +75,30 @@ fn ask(url: &str, key: Option<&str>) -> Result<Value> {
     if let Some(key) = key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
-    let mut response = request.send(body.to_string()).context("the demo's own server does not answer")?;
-    let text = response.body_mut().read_to_string().context("the reply broke off")?;
+    let mut response = request
+        .send(body.to_string())
+        .context("the demo's own server does not answer")?;
+    let text = response
+        .body_mut()
+        .read_to_string()
+        .context("the reply broke off")?;
     if response.status() != 200 {
-        bail!("the demo's own server answered {}: {text}", response.status());
+        bail!(
+            "the demo's own server answered {}: {text}",
+            response.status()
+        );
     }
     serde_json::from_str(&text).context("the reply is not JSON")
 }
 
 fn print(reply: &Value, url: &str, after: After) -> Result<()> {
     let choice = &reply["choices"][0];
-    let content = choice["message"]["content"].as_str().context("the reply has no text")?;
-    let entries = choice["logprobs"]["content"].as_array().context("the reply has no log-probabilities")?;
+    let content = choice["message"]["content"]
+        .as_str()
+        .context("the reply has no text")?;
+    let entries = choice["logprobs"]["content"]
+        .as_array()
+        .context("the reply has no log-probabilities")?;
     let rows: Vec<TokenRow> = entries.iter().filter_map(row).collect();
     if rows.len() != entries.len() {
         bail!("an entry of the reply is malformed: {reply}");
@@ -113,10 +125,17 @@ fn print(reply: &Value, url: &str, after: After) -> Result<()> {
 
 fn row(entry: &Value) -> Option<TokenRow> {
     let token = entry["token"].as_str()?.to_owned();
-    let others = entry["top_logprobs"].as_array()?.iter().filter(|top| top["bytes"] != entry["bytes"]);
+    let others = entry["top_logprobs"]
+        .as_array()?
+        .iter()
+        .filter(|top| top["bytes"] != entry["bytes"]);
     let others = others
         .map(|top| Some((top["token"].as_str()?.to_owned(), top["logprob"].as_f64()?)))
         .take(OTHERS_SHOWN)
         .collect::<Option<Vec<_>>>()?;
-    Some(TokenRow { token, logprob: entry["logprob"].as_f64()?, others })
+    Some(TokenRow {
+        token,
+        logprob: entry["logprob"].as_f64()?,
+        others,
+    })
 }

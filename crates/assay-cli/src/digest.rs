@@ -31,7 +31,12 @@ struct Remembered {
 /// If the file cannot be read. An unreadable memory is not an error: the file is hashed again.
 pub(crate) fn sha256_of_file(path: &Path, cache_dir: &Path) -> Result<String> {
     let probe = probe(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let known = load(cache_dir).into_iter().find(|entry| Remembered { sha256: String::new(), ..entry.clone() } == probe);
+    let known = load(cache_dir).into_iter().find(|entry| {
+        Remembered {
+            sha256: String::new(),
+            ..entry.clone()
+        } == probe
+    });
     if let Some(entry) = known {
         return Ok(entry.sha256);
     }
@@ -45,7 +50,10 @@ pub(crate) fn remember(path: &Path, cache_dir: &Path, sha256: &str) {
     let Ok(probe) = probe(path) else { return };
     let mut entries = load(cache_dir);
     entries.retain(|entry| entry.path != probe.path);
-    entries.push(Remembered { sha256: sha256.to_owned(), ..probe });
+    entries.push(Remembered {
+        sha256: sha256.to_owned(),
+        ..probe
+    });
     let excess = entries.len().saturating_sub(MAX_REMEMBERED);
     entries.drain(..excess);
     if let Err(error) = store(cache_dir, &entries) {
@@ -84,7 +92,10 @@ fn hash(path: &Path) -> std::io::Result<String> {
 }
 
 fn load(cache_dir: &Path) -> Vec<Remembered> {
-    fs::read(cache_dir.join(FILE_NAME)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    fs::read(cache_dir.join(FILE_NAME))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
 }
 
 fn store(cache_dir: &Path, entries: &[Remembered]) -> Result<()> {
@@ -110,8 +121,14 @@ mod tests {
         remember(&path, dir.path(), "from memory");
         assert_eq!(sha256_of_file(&path, dir.path()).unwrap(), "from memory");
         fs::write(&path, b"abcd").unwrap();
-        assert_eq!(sha256_of_file(&path, dir.path()).unwrap(), hash(&path).unwrap());
+        assert_eq!(
+            sha256_of_file(&path, dir.path()).unwrap(),
+            hash(&path).unwrap()
+        );
         fs::write(dir.path().join(FILE_NAME), b"not json").unwrap();
-        assert_eq!(sha256_of_file(&path, dir.path()).unwrap(), hash(&path).unwrap());
+        assert_eq!(
+            sha256_of_file(&path, dir.path()).unwrap(),
+            hash(&path).unwrap()
+        );
     }
 }

@@ -28,8 +28,15 @@ pub(crate) struct Ingredients<'a> {
 pub(crate) fn fingerprint(of: &Ingredients<'_>) -> String {
     let mut hasher = Sha256::new();
     let template = of.template.unwrap_or_default();
-    let parts =
-        [NUMERICS_VERSION, of.weights_sha256, of.tokenizer, template, of.template_date, of.profile, of.kv];
+    let parts = [
+        NUMERICS_VERSION,
+        of.weights_sha256,
+        of.tokenizer,
+        template,
+        of.template_date,
+        of.profile,
+        of.kv,
+    ];
     for part in parts {
         // Lengths keep neighbouring parts from running into each other.
         hasher.update((part.len() as u64).to_le_bytes());
@@ -54,13 +61,32 @@ mod tests {
             kv: "f16",
         };
         let variants = [
-            Ingredients { weights_sha256: "x", ..base },
-            Ingredients { tokenizer: "x", ..base },
-            Ingredients { template: None, ..base },
-            Ingredients { template_date: "2026-01-01", ..base },
-            Ingredients { profile: "fast", ..base },
+            Ingredients {
+                weights_sha256: "x",
+                ..base
+            },
+            Ingredients {
+                tokenizer: "x",
+                ..base
+            },
+            Ingredients {
+                template: None,
+                ..base
+            },
+            Ingredients {
+                template_date: "2026-01-01",
+                ..base
+            },
+            Ingredients {
+                profile: "fast",
+                ..base
+            },
             Ingredients { kv: "int8", ..base },
-            Ingredients { weights_sha256: "wt", tokenizer: "", ..base },
+            Ingredients {
+                weights_sha256: "wt",
+                tokenizer: "",
+                ..base
+            },
         ];
         let mut seen = vec![fingerprint(&base)];
         for variant in &variants {

@@ -64,8 +64,11 @@ fn write_text(path: &Path, file: &GgufFile, out: &mut dyn Write) -> io::Result<(
 }
 
 fn write_json(path: &Path, file: &GgufFile, out: &mut dyn Write) -> io::Result<()> {
-    let metadata: serde_json::Map<String, serde_json::Value> =
-        file.metadata().iter().map(|(key, value)| (key.to_owned(), value_json(value))).collect();
+    let metadata: serde_json::Map<String, serde_json::Value> = file
+        .metadata()
+        .iter()
+        .map(|(key, value)| (key.to_owned(), value_json(value)))
+        .collect();
     let tensors: Vec<serde_json::Value> = file
         .tensors()
         .iter()
@@ -102,20 +105,43 @@ fn show(value: &Value) -> String {
         Value::F64(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
         Value::Array(array) => return show_array(array),
-        integer => integer.as_integer().map(|number| number.to_string()).unwrap_or_default(),
+        integer => integer
+            .as_integer()
+            .map(|number| number.to_string())
+            .unwrap_or_default(),
     };
     shorten(&text)
 }
 
 fn show_array(array: &Array) -> String {
     let first: Vec<String> = match array {
-        Array::String(texts) => texts.iter().take(ARRAY_SHOWN).map(|text| format!("{text:?}")).collect(),
-        Array::F32(numbers) => numbers.iter().take(ARRAY_SHOWN).map(f32::to_string).collect(),
-        Array::I32(numbers) => numbers.iter().take(ARRAY_SHOWN).map(i32::to_string).collect(),
-        Array::U32(numbers) => numbers.iter().take(ARRAY_SHOWN).map(u32::to_string).collect(),
+        Array::String(texts) => texts
+            .iter()
+            .take(ARRAY_SHOWN)
+            .map(|text| format!("{text:?}"))
+            .collect(),
+        Array::F32(numbers) => numbers
+            .iter()
+            .take(ARRAY_SHOWN)
+            .map(f32::to_string)
+            .collect(),
+        Array::I32(numbers) => numbers
+            .iter()
+            .take(ARRAY_SHOWN)
+            .map(i32::to_string)
+            .collect(),
+        Array::U32(numbers) => numbers
+            .iter()
+            .take(ARRAY_SHOWN)
+            .map(u32::to_string)
+            .collect(),
         _ => Vec::new(),
     };
-    let dots = if array.len() > first.len() { ", …" } else { "" };
+    let dots = if array.len() > first.len() {
+        ", …"
+    } else {
+        ""
+    };
     format!("{} × [{}{dots}]", array.len(), shorten(&first.join(", ")))
 }
 
@@ -138,7 +164,9 @@ fn value_json(value: &Value) -> serde_json::Value {
         Value::Bool(flag) => json!(flag),
         Value::Array(array) => json!({"array_of": array.element_type_name(), "len": array.len()}),
         integer => match integer.as_integer() {
-            Some(number) => i64::try_from(number).map(|n| json!(n)).unwrap_or_else(|_| json!(number.to_string())),
+            Some(number) => i64::try_from(number)
+                .map(|n| json!(n))
+                .unwrap_or_else(|_| json!(number.to_string())),
             None => serde_json::Value::Null,
         },
     }
@@ -156,7 +184,7 @@ mod tests {
         let bytes = GgufWriter::new()
             .str("general.architecture", "llama")
             .f32("llama.nan", f32::NAN)
-            .str_array("tokenizer.ggml.tokens", &["a", "b\n"])
+            .str_array("tokenizer.ggml.tokens", ["a", "b\n"])
             .build();
         std::fs::write(&path, bytes).unwrap();
         let mut out = Vec::new();
@@ -167,7 +195,10 @@ mod tests {
     #[test]
     fn both_forms_show_keys_and_values() {
         let text = printed(Form::Text);
-        assert!(text.contains("general.architecture") && text.contains("2 × [\"a\", \"b\\n\"]"), "{text}");
+        assert!(
+            text.contains("general.architecture") && text.contains("2 × [\"a\", \"b\\n\"]"),
+            "{text}"
+        );
         let json: serde_json::Value = serde_json::from_str(&printed(Form::Json)).unwrap();
         assert_eq!(json["metadata"]["general.architecture"], "llama");
         assert_eq!(json["metadata"]["llama.nan"], "NaN");
@@ -179,7 +210,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.gguf");
         std::fs::write(&path, b"PK\x03\x04").unwrap();
-        let error = format!("{:#}", inspect(&path, Form::Text, &mut Vec::new()).unwrap_err());
+        let error = format!(
+            "{:#}",
+            inspect(&path, Form::Text, &mut Vec::new()).unwrap_err()
+        );
         assert!(error.contains("x.gguf"), "{error}");
     }
 }

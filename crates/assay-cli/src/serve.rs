@@ -29,7 +29,9 @@ pub(crate) fn run(config: ServeConfig) -> Result<()> {
 /// Log lines on the error stream; a program's own output stays clean.
 pub(crate) fn start_logging(format: LogFormat) {
     let filter = EnvFilter::new("info");
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     // A second call in one process (tests) keeps the first subscriber.
     let _ = match format {
         LogFormat::Text => builder.with_target(false).try_init(),
@@ -47,9 +49,9 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 
 pub(crate) async fn bind(config: &ServeConfig) -> Result<TcpListener> {
     let address = SocketAddr::new(config.host, config.port);
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}; is it taken? Give another with --port"))
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; is it taken? Give another with --port")
+    })
 }
 
 /// Answers on `listener` until SIGTERM or SIGINT: the first drains, the second stops.
@@ -61,20 +63,31 @@ pub(crate) async fn serve(
 ) -> Result<()> {
     let (trigger, shutdown) = shutdown_channel();
     forward_signals(trigger)?;
-    let state = AppState::new(loaded.engine, loaded.tokenizer, loaded.template, ServerConfig {
-        model_id: loaded.model_id,
-        aliases: config.aliases,
-        any_model_name: config.any_model_name,
-        api_keys: config.api_keys,
-        loopback: config.host.is_loopback(),
-        cors_origins: config.cors_origins,
-        created: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
-        system_fingerprint: loaded.system_fingerprint,
-        drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
-        limits: Limits::default(),
-    });
+    let state = AppState::new(
+        loaded.engine,
+        loaded.tokenizer,
+        loaded.template,
+        ServerConfig {
+            model_id: loaded.model_id,
+            aliases: config.aliases,
+            any_model_name: config.any_model_name,
+            api_keys: config.api_keys,
+            loopback: config.host.is_loopback(),
+            cors_origins: config.cors_origins,
+            created: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
+            system_fingerprint: loaded.system_fingerprint,
+            template_date: config.model.template_date,
+            drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
+            limits: Limits::default(),
+        },
+    );
     tracing::info!("serving on http://{address}");
-    assay_server::serve(listener, state, shutdown).await.context("serving failed")
+    assay_server::serve(listener, state, shutdown)
+        .await
+        .context("serving failed")
 }
 
 fn forward_signals(trigger: ShutdownTrigger) -> Result<()> {

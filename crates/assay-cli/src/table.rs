@@ -20,12 +20,19 @@ impl Colour {
     /// On for a terminal, off for a file or a pipe.
     pub(crate) fn for_stdout() -> Self {
         use std::io::IsTerminal;
-        if std::io::stdout().is_terminal() { Self::On } else { Self::Off }
+        if std::io::stdout().is_terminal() {
+            Self::On
+        } else {
+            Self::Off
+        }
     }
 
     /// `text` in the colour of `probability`.
     pub(crate) fn paint(self, text: &str, probability: f64) -> String {
-        let code = LEVELS.iter().find(|(floor, _)| probability >= *floor).map_or("31", |(_, code)| code);
+        let code = LEVELS
+            .iter()
+            .find(|(floor, _)| probability >= *floor)
+            .map_or("31", |(_, code)| code);
         match self {
             Self::On => format!("\x1b[{code}m{text}\x1b[0m"),
             Self::Off => text.to_owned(),
@@ -47,7 +54,11 @@ pub(crate) struct TokenRow {
 /// One line a token: its text, its probability with a bar, and the other candidates.
 pub(crate) fn render(rows: &[TokenRow], colour: Colour) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "  {:<TEXT_COLUMNS$} {:>8}  {:<BAR_COLUMNS$}  instead", "token", "prob", "");
+    let _ = writeln!(
+        out,
+        "  {:<TEXT_COLUMNS$} {:>8}  {:<BAR_COLUMNS$}  instead",
+        "token", "prob", ""
+    );
     for row in rows {
         let probability = percent(row.logprob) / 100.0;
         let filled = (probability * BAR_COLUMNS as f64).round() as usize;
@@ -78,7 +89,11 @@ fn percent(logprob: f64) -> f64 {
 fn quote(text: &str) -> String {
     let escaped: String = text.chars().flat_map(char::escape_debug).collect();
     let shown: String = escaped.chars().take(TEXT_COLUMNS - 3).collect();
-    let cut = if shown.len() < escaped.len() { "…" } else { "" };
+    let cut = if shown.len() < escaped.len() {
+        "…"
+    } else {
+        ""
+    };
     format!("\"{shown}{cut}\"")
 }
 
@@ -93,9 +108,18 @@ mod tests {
 
     #[test]
     fn each_token_has_a_line_with_its_probability_and_the_others() {
-        let row = TokenRow { token: "Hi\n".to_owned(), logprob: -0.0, others: vec![("Yo".to_owned(), -3.0)] };
+        let row = TokenRow {
+            token: "Hi\n".to_owned(),
+            logprob: -0.0,
+            others: vec![("Yo".to_owned(), -3.0)],
+        };
         let plain = render(std::slice::from_ref(&row), Colour::Off);
-        assert!(plain.contains("\"Hi\\n\"") && plain.contains("100.00%") && plain.contains("\"Yo\" 5.0%"), "{plain}");
+        assert!(
+            plain.contains("\"Hi\\n\"")
+                && plain.contains("100.00%")
+                && plain.contains("\"Yo\" 5.0%"),
+            "{plain}"
+        );
         assert!(!plain.contains('\x1b'));
         assert!(render(&[row], Colour::On).contains("\x1b[32m"));
     }
