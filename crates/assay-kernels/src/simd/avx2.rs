@@ -32,6 +32,10 @@ unsafe impl Simd for Avx2 {
     const TILE_QUERIES: usize = 6;
 
     #[inline(always)]
+    fn prefetch(self, address: *const u16) {
+        intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> __m256 {
         intrinsic!(_mm256_set1_ps(x))
     }
@@ -120,6 +124,10 @@ unsafe impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn load_widened(self, from: *const f32) -> __m256d {
         intrinsic!(_mm256_cvtps_pd(_mm_loadu_ps(from)))
+    }
+    #[inline(always)]
+    unsafe fn load64(self, from: *const f64) -> __m256d {
+        intrinsic!(_mm256_loadu_pd(from))
     }
     #[inline(always)]
     unsafe fn store64(self, to: *mut f64, x: __m256d) {

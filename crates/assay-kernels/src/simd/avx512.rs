@@ -32,6 +32,10 @@ unsafe impl Simd for Avx512 {
     const TILE_QUERIES: usize = 24;
 
     #[inline(always)]
+    fn prefetch(self, address: *const u16) {
+        intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         intrinsic!(_mm512_set1_ps(x))
     }
@@ -114,6 +118,10 @@ unsafe impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn load_widened(self, from: *const f32) -> __m512d {
         intrinsic!(_mm512_cvtps_pd(_mm256_loadu_ps(from)))
+    }
+    #[inline(always)]
+    unsafe fn load64(self, from: *const f64) -> __m512d {
+        intrinsic!(_mm512_loadu_pd(from))
     }
     #[inline(always)]
     unsafe fn store64(self, to: *mut f64, x: __m512d) {

@@ -29,6 +29,8 @@ pub(crate) unsafe trait Simd: Copy {
     /// Attention's query heads that share one load of a key, by the registers there are.
     const TILE_QUERIES: usize;
 
+    /// Asks for the cache line at `address`, any address, to come into the second-level cache.
+    fn prefetch(self, address: *const u16);
     fn splat(self, x: f32) -> Self::F32;
     /// # Safety
     /// `F32_LANES` f32 are readable at `from`.
@@ -73,6 +75,9 @@ pub(crate) unsafe trait Simd: Copy {
     /// # Safety
     /// `F64_LANES` f32 are readable at `from`.
     unsafe fn load_widened(self, from: *const f32) -> Self::F64;
+    /// # Safety
+    /// `F64_LANES` f64 are readable at `from`.
+    unsafe fn load64(self, from: *const f64) -> Self::F64;
     /// # Safety
     /// `F64_LANES` f64 are writable at `to`.
     unsafe fn store64(self, to: *mut f64, x: Self::F64);
