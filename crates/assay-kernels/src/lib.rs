@@ -12,6 +12,7 @@ pub mod exp;
 pub mod exp64;
 pub mod float_matmul;
 pub mod float_mode;
+mod gate;
 pub mod gelu_mul;
 pub mod golden;
 pub mod isa;
@@ -24,11 +25,10 @@ pub mod residual;
 pub mod rms_norm;
 pub mod rope;
 pub mod silu_mul;
+mod simd;
 pub mod softcap;
 pub mod testing;
 pub mod top_k;
-mod gate;
-mod simd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

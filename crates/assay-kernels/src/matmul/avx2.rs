@@ -11,70 +11,58 @@ use super::scales::ScaleLayout;
 use crate::quantize::{ActivationProfile, TILE_TOKENS};
 use std::arch::x86_64::*;
 
-/// Rows of one vector.
-const HALF_ROWS: usize = 8;
+/// Vectors of eight rows in a panel.
+const HALVES: usize = PANEL_ROWS / 8;
 /// 32-bit words per quad and token: elements (0, 2) and (1, 3).
 const WORDS: usize = 2;
 /// How far ahead of its use a weight is asked for.
-const PREFETCH_BYTES: usize = 4096;
+const PREFETCH_BYTES: usize = 8192;
 
 /// Runs one task.
 pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task) {
     for group in task.groups {
         for tile in task.tiles.clone() {
+            // The first tile brings the weights in; the others find them near.
             let prefetch = tile == task.tiles.start;
-            for half in 0..2 {
-                let place = Place {
-                    group,
-                    half,
-                    tile,
-                    prefetch,
-                };
-                if group * PANEL_ROWS + half * HALF_ROWS >= job.n {
-                    continue;
-                }
-                // SAFETY: kernels::run comes here only for an `Isa` of kind Avx2, which exists only
-                // on a CPU with AVX2, FMA and F16C; places lie inside the job and tasks are disjoint.
-                unsafe {
-                    match job.activations.tile_width(tile) {
-                        1 => run_tile::<Q, S, 1>(job, place),
-                        2 => run_tile::<Q, S, 2>(job, place),
-                        3 => run_tile::<Q, S, 3>(job, place),
-                        _ => run_tile::<Q, S, 4>(job, place),
-                    }
+            // SAFETY: kernels::run comes here only for an `Isa` of kind Avx2, which exists only on a
+            // CPU with AVX2, FMA and F16C; group and tile lie inside the job and tasks are disjoint.
+            unsafe {
+                match job.activations.tile_width(tile) {
+                    1 => run_tile::<Q, S, 1>(job, group, tile, prefetch),
+                    2 => run_tile::<Q, S, 2>(job, group, tile, prefetch),
+                    3 => run_tile::<Q, S, 3>(job, group, tile, prefetch),
+                    _ => run_tile::<Q, S, 4>(job, group, tile, prefetch),
                 }
             }
         }
     }
 }
 
-/// Eight rows × the tokens of a tile.
-struct Place {
-    group: usize,
-    half: usize,
-    tile: usize,
-    /// Ask for the weights behind these (the first tile of a task brings them in).
-    prefetch: bool,
-}
-
+/// One row group × the tokens of one tile.
+///
 /// # Safety
-/// Needs the features named; `place` lies inside the job, its tile is `T` tokens wide and its first
-/// row exists; no other task writes these outputs.
+/// Needs the features named; `group` and `tile` lie inside the job and the tile is `T` tokens wide;
+/// no other task writes these outputs.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn run_tile<Q: QuantLayout, S: ScaleLayout, const T: usize>(job: &Job<'_>, place: Place) {
+unsafe fn run_tile<Q: QuantLayout, S: ScaleLayout, const T: usize>(
+    job: &Job<'_>,
+    group: usize,
+    tile: usize,
+    prefetch: bool,
+) {
     const { assert!(T <= TILE_TOKENS) };
     let wide = job.activations.profile() == ActivationProfile::A16;
-    let words = job.activations.tile_words(place.tile);
-    let scales = job.activations.tile_scales(place.tile);
-    let first_token = place.tile * TILE_TOKENS;
+    let words = job.activations.tile_words(tile);
+    let scales = job.activations.tile_scales(tile);
+    let first_token = tile * TILE_TOKENS;
     let corrections_per_row = job.num_blocks * (BLOCK / S::SUB_BLOCK);
     let corrections = &job.corrections[first_token * corrections_per_row..];
     // The loops below index these by quad and sub-block of the whole row.
     assert!(words.len() == job.num_blocks * QUADS * T * WORDS);
     assert!(corrections.len() >= T * corrections_per_row);
-    let panel = &job.panels[place.group * job.panel_bytes..][..job.panel_bytes];
+    let panel = &job.panels[group * job.panel_bytes..][..job.panel_bytes];
 
-    let mut y = [_mm256_setzero_ps(); T];
+    let mut y = [[_mm256_setzero_ps(); T]; HALVES];
     for index in 0..job.num_blocks.div_ceil(BLOCKS_PER_STEP) {
         let step = step::<Q, S>(job.num_blocks, index);
         let block_scales = if wide {
@@ -82,32 +70,38 @@ unsafe fn run_tile<Q: QuantLayout, S: ScaleLayout, const T: usize>(job: &Job<'_>
         } else {
             Some(&scales[step.first_block * T..])
         };
-        if place.prefetch && place.half == 0 {
-            let bytes = step.quants - step.section + step.num_blocks * Q::SUB_BLOCK_BYTES;
-            for line in (step.section..step.section + bytes).step_by(64) {
+        if prefetch {
+            let end = step.quants + step.num_blocks * Q::SUB_BLOCK_BYTES;
+            for line in (step.section..end).step_by(64) {
                 let ahead = panel.as_ptr().wrapping_add(PREFETCH_BYTES + line);
                 _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
             }
         }
-        // SAFETY: the step lies inside the panel (geometry of `panel`); words and corrections hold
-        // every block of the row (asserted above).
-        let acc = unsafe {
-            run_step::<Q, S, T>(panel, &step, place.half, words, block_scales, corrections)
-        };
-        for t in 0..T {
-            y[t] = if wide {
-                _mm256_fmadd_ps(acc[t], _mm256_set1_ps(scales[index * T + t]), y[t])
-            } else {
-                _mm256_add_ps(y[t], acc[t])
+        for (half, y) in y.iter_mut().enumerate() {
+            // SAFETY: the step lies inside the panel (geometry of `panel`); words and corrections
+            // hold every block of the row (asserted above).
+            let acc = unsafe {
+                run_step::<Q, S, T>(panel, &step, half, words, block_scales, corrections)
             };
+            for t in 0..T {
+                y[t] = if wide {
+                    _mm256_fmadd_ps(acc[t], _mm256_set1_ps(scales[index * T + t]), y[t])
+                } else {
+                    _mm256_add_ps(y[t], acc[t])
+                };
+            }
         }
     }
-    let first = place.group * PANEL_ROWS + place.half * HALF_ROWS;
-    let rows = HALF_ROWS.min(job.n - first);
-    for (t, y) in y.into_iter().enumerate() {
-        let mut lanes = [0.0_f32; HALF_ROWS];
-        // SAFETY: `lanes` is 32 bytes.
-        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), y) };
+    let first = group * PANEL_ROWS;
+    let rows = PANEL_ROWS.min(job.n - first);
+    let [low, high] = y;
+    for (t, (low, high)) in low.into_iter().zip(high).enumerate() {
+        let mut lanes = [0.0_f32; PANEL_ROWS];
+        // SAFETY: `lanes` is 64 bytes.
+        unsafe {
+            _mm256_storeu_ps(lanes.as_mut_ptr(), low);
+            _mm256_storeu_ps(lanes.as_mut_ptr().add(8), high);
+        }
         let start = (first_token + t) * job.n + first;
         // SAFETY: the caller vouches that no other task writes these outputs.
         let out = unsafe { job.out.part(start, rows) };

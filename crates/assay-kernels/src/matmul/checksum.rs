@@ -24,6 +24,15 @@ impl RowHash {
         }
     }
 
+    /// Hash of a row of floats, by their bits.
+    pub(super) fn of_values(values: &[f32]) -> u64 {
+        let mut hash = Self::new();
+        for value in values {
+            hash.update(&value.to_bits().to_le_bytes());
+        }
+        hash.finish()
+    }
+
     pub(super) fn finish(&self) -> u64 {
         self.0
     }

@@ -10,6 +10,7 @@ mod arena;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod blocks;
 mod checksum;
 mod corrections;
 mod formats;
@@ -29,11 +30,15 @@ pub use packed::{PackError, PackedMatrix};
 
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
+use crate::float_matmul::float_matmul;
+use blocks::BlockMatrix;
 use job::Job;
+use packed::Storage;
 
 /// Writes `W·x (+ bias)` to `out`, `[num_tokens, n]` row-major.
 ///
-/// `w` is `[n, k]`, `x` is `[num_tokens, k]`, `bias` is `[n]`.
+/// `w` is `[n, k]`, `x` is `[num_tokens, k]`, `bias` is `[n]`. Quantised matrices multiply the
+/// integers of `x`, float matrices its f32 rows.
 ///
 /// # Panics
 /// When the shapes do not match, or `x` was made for another instruction set than `cx` has.
@@ -49,28 +54,41 @@ pub fn matmul(
     if let Some(bias) = bias {
         assert_eq!(bias.len(), w.n(), "length of the bias");
     }
+    match w.storage() {
+        Storage::Blocks(blocks) => block_matmul(cx, blocks, w.n(), x, bias, out),
+        Storage::Floats(floats) => float_matmul(cx, floats, x.rows(), bias, out),
+    }
+}
+
+/// The product with a quantised matrix; shapes are checked.
+fn block_matmul(
+    cx: &Compute,
+    w: &BlockMatrix,
+    n: usize,
+    x: &Activations<'_>,
+    bias: Option<&[f32]>,
+    out: &mut [f32],
+) {
     let activations = x.quantized();
     assert_eq!(
         activations.isa(),
         cx.isa,
         "instruction set of the activations"
     );
-    let format = w.format();
-    let (panels, panel_bytes) = w.panels();
     let job = Job {
         isa: cx.isa,
-        panels,
-        panel_bytes,
-        n: w.n(),
-        num_blocks: w.k() / quants::BLOCK,
+        panels: w.panels(),
+        panel_bytes: w.panel_bytes(),
+        n,
+        num_blocks: x.k() / quants::BLOCK,
         activations,
-        corrections: &format.corrections(activations),
+        corrections: &w.format().corrections(activations),
         bias,
         out: DisjointSlice::new(out),
     };
     let grid = split::Grid::new(&job, cx.pool.num_threads());
     cx.pool.run(grid.num_tasks(), &|index| {
-        format.run(&job, grid.task(index))
+        w.format().run(&job, grid.task(index))
     });
 }
 

@@ -1,13 +1,14 @@
-//! A weight matrix in the layout of the kernels: a pure permutation of the file's quants with the
-//! file's scales, 16 rows side by side. Knows nothing of files beyond the bytes it is given.
+//! A weight matrix in the layout of the kernels, of any element type they read. Knows nothing of
+//! files beyond the bytes it is given.
 
-use super::arena::{PanelBuffer, WeightArena};
-use super::checksum;
-use super::formats::{PackedFormat, packed_format};
-use super::quants::{BLOCK, PANEL_ROWS};
-use crate::disjoint::DisjointSlice;
+use super::arena::WeightArena;
+use super::blocks::BlockMatrix;
+use super::checksum::{self, RowHash};
+use super::formats::packed_format;
+use crate::float_matmul::{FloatMatrix, FloatType};
 use crate::{Compute, Isa, ThreadPool};
 use assay_formats::DType;
+use assay_formats::quant::dequantize;
 use std::num::NonZeroUsize;
 
 /// Why a matrix cannot be packed.
@@ -67,9 +68,16 @@ pub struct PackedMatrix {
     dtype: DType,
     n: usize,
     k: usize,
-    format: &'static dyn PackedFormat,
-    panel_bytes: usize,
-    panels: PanelBuffer,
+    storage: Storage,
+}
+
+/// How the weights are kept.
+#[derive(Debug)]
+pub(super) enum Storage {
+    /// Quantised blocks in panels.
+    Blocks(BlockMatrix),
+    /// F32, F16 or BF16, interleaved.
+    Floats(FloatMatrix),
 }
 
 impl PackedMatrix {
@@ -96,35 +104,22 @@ impl PackedMatrix {
         k: usize,
         bytes: &[u8],
     ) -> Result<Self, PackError> {
-        let (format, row_bytes) = check_shape(dtype, n, k, bytes)?;
-        let num_blocks = k / BLOCK;
-        let panel_bytes = format.panel_bytes(num_blocks);
-        let num_groups = n.div_ceil(PANEL_ROWS);
-        let total = num_groups
-            .checked_mul(panel_bytes)
-            .ok_or(PackError::InvalidShape { n, k })?;
-        let mut panels = arena
-            .allocate(total)
-            .map_err(|source| PackError::OutOfMemory {
-                bytes: total,
-                source,
-            })?;
-        let shared = DisjointSlice::new(panels.bytes_mut());
-        cx.pool.run(num_groups, &|group| {
-            // SAFETY: each group is one task and panels are disjoint.
-            let panel = unsafe { shared.part(group * panel_bytes, panel_bytes) };
-            let rows = bytes[group * PANEL_ROWS * row_bytes..].chunks_exact(row_bytes);
-            for (row, raw_row) in rows.take(PANEL_ROWS).enumerate() {
-                format.pack_row(raw_row, num_blocks, panel, row);
-            }
-        });
+        let row_bytes = check_shape(dtype, n, k, bytes)?;
+        let storage = match (float_type(dtype), packed_format(dtype)) {
+            (Some(float_type), _) => Storage::Floats(
+                FloatMatrix::from_le_bytes(float_type, n, k, bytes)
+                    .expect("check_shape matched the bytes with the shape"),
+            ),
+            (None, Some(format)) => Storage::Blocks(BlockMatrix::pack(
+                arena, cx, format, n, k, bytes, row_bytes,
+            )?),
+            (None, None) => return Err(PackError::UnsupportedType { dtype }),
+        };
         Ok(Self {
             dtype,
             n,
             k,
-            format,
-            panel_bytes,
-            panels,
+            storage,
         })
     }
 
@@ -145,7 +140,14 @@ impl PackedMatrix {
 
     /// Bytes the packed matrix occupies: what one decoded token reads.
     pub fn num_bytes(&self) -> usize {
-        self.panels.bytes().len()
+        match &self.storage {
+            Storage::Blocks(blocks) => blocks.panels().len(),
+            Storage::Floats(_) => {
+                self.n.next_multiple_of(super::quants::PANEL_ROWS)
+                    * self.k
+                    * self.dtype.block_bytes()
+            }
+        }
     }
 
     /// Writes row `index` as f32 by the contract's embedding rule: `f32(q)·w_j`, with an offset
@@ -156,18 +158,27 @@ impl PackedMatrix {
     pub fn row_into(&self, index: usize, out: &mut [f32]) {
         assert!(index < self.n, "row {index} of {}", self.n);
         assert_eq!(out.len(), self.k, "length of a row");
-        self.format
-            .read_row(self.panel(index / PANEL_ROWS), index % PANEL_ROWS, out);
+        match &self.storage {
+            Storage::Blocks(blocks) => blocks.row_into(index, out),
+            Storage::Floats(floats) => floats.copy_row(index, out),
+        }
     }
 
     /// Checksum of the quants and scales held here; equals [`PackedMatrix::source_checksum`] of the
     /// bytes it was packed from when packing lost nothing.
     pub fn checksum(&self) -> u64 {
-        checksum::combine((0..self.n).map(|row| {
-            let panel = self.panel(row / PANEL_ROWS);
-            self.format
-                .hash_packed_row(panel, self.k / BLOCK, row % PANEL_ROWS)
-        }))
+        match &self.storage {
+            Storage::Blocks(blocks) => {
+                checksum::combine((0..self.n).map(|row| blocks.row_hash(row)))
+            }
+            Storage::Floats(floats) => {
+                let mut values = vec![0.0; self.k];
+                checksum::combine((0..self.n).map(|row| {
+                    floats.copy_row(row, &mut values);
+                    RowHash::of_values(&values)
+                }))
+            }
+        }
     }
 
     /// Checksum of the quants and scales of a matrix's GGUF bytes.
@@ -180,36 +191,42 @@ impl PackedMatrix {
         k: usize,
         bytes: &[u8],
     ) -> Result<u64, PackError> {
-        let (format, row_bytes) = check_shape(dtype, n, k, bytes)?;
+        let row_bytes = check_shape(dtype, n, k, bytes)?;
         let rows = bytes.chunks_exact(row_bytes);
-        Ok(checksum::combine(rows.map(|row| format.hash_raw_row(row))))
+        if let Some(format) = packed_format(dtype) {
+            return Ok(checksum::combine(rows.map(|row| format.hash_raw_row(row))));
+        }
+        let mut values = vec![0.0; k];
+        Ok(checksum::combine(rows.map(|row| {
+            dequantize(dtype, row, &mut values).expect("check_shape admits only types with values");
+            RowHash::of_values(&values)
+        })))
     }
 
-    pub(super) fn format(&self) -> &'static dyn PackedFormat {
-        self.format
-    }
-
-    pub(super) fn panels(&self) -> (&[u8], usize) {
-        (self.panels.bytes(), self.panel_bytes)
-    }
-
-    fn panel(&self, group: usize) -> &[u8] {
-        &self.panels.bytes()[group * self.panel_bytes..][..self.panel_bytes]
+    pub(super) fn storage(&self) -> &Storage {
+        &self.storage
     }
 }
 
-/// The format and the bytes of a row, once the shape is known to fit the bytes.
-fn check_shape(
-    dtype: DType,
-    n: usize,
-    k: usize,
-    bytes: &[u8],
-) -> Result<(&'static dyn PackedFormat, usize), PackError> {
-    let format = packed_format(dtype).ok_or(PackError::UnsupportedType { dtype })?;
+/// The float kernels' name of `dtype`, if it is unquantised and they read it.
+fn float_type(dtype: DType) -> Option<FloatType> {
+    match dtype {
+        DType::F32 => Some(FloatType::F32),
+        DType::F16 => Some(FloatType::F16),
+        DType::BF16 => Some(FloatType::BF16),
+        _ => None,
+    }
+}
+
+/// The bytes of a row, once the type has a kernel and the shape fits the bytes.
+fn check_shape(dtype: DType, n: usize, k: usize, bytes: &[u8]) -> Result<usize, PackError> {
+    if float_type(dtype).is_none() && packed_format(dtype).is_none() {
+        return Err(PackError::UnsupportedType { dtype });
+    }
     if n == 0 || k == 0 {
         return Err(PackError::InvalidShape { n, k });
     }
-    let (block_elements, block_bytes) = (dtype.block_len(), dtype.block_bytes());
+    let block_elements = dtype.block_len();
     if !k.is_multiple_of(block_elements) {
         return Err(PackError::PartialBlock {
             dtype,
@@ -217,7 +234,7 @@ fn check_shape(
             block_elements,
         });
     }
-    let row_bytes = (k / block_elements).checked_mul(block_bytes);
+    let row_bytes = (k / block_elements).checked_mul(dtype.block_bytes());
     let expected = row_bytes
         .and_then(|row_bytes| row_bytes.checked_mul(n))
         .ok_or(PackError::InvalidShape { n, k })?;
@@ -231,5 +248,5 @@ fn check_shape(
             found,
         });
     }
-    Ok((format, expected / n))
+    Ok(expected / n)
 }

@@ -446,6 +446,59 @@ fn what_cannot_be_packed_is_named() {
     ));
 }
 
+/// Float matrices share the door: exact rows, a checksum, a product near the real one.
+#[test]
+fn float_matrices_share_the_call() {
+    let (n, k, num_tokens) = (19, 301, 3);
+    let x = inputs(num_tokens * k, 6);
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let mut random = Random(12);
+        let bytes: Vec<u8> = (0..n * k)
+            .flat_map(|_| match dtype {
+                DType::F32 => (random.next() as f32).recip().to_le_bytes().to_vec(),
+                DType::F16 => random.half(Scales::Ordinary).to_le_bytes().to_vec(),
+                _ => ((random.next() & 0x83FF | 0x3C00) as u16)
+                    .to_le_bytes()
+                    .to_vec(),
+            })
+            .collect();
+        let w = PackedMatrix::pack(dtype, n, k, &bytes).unwrap();
+        let source = PackedMatrix::source_checksum(dtype, n, k, &bytes).unwrap();
+        assert_eq!(w.checksum(), source, "{dtype}");
+        let expected = run(
+            &compute(Isa::SCALAR, 1),
+            &w,
+            &x,
+            ActivationProfile::A16,
+            None,
+        );
+        for isa in Isa::available() {
+            let out = run(&compute(isa, 2), &w, &x, ActivationProfile::A16, None);
+            check_equal(&format!("{dtype} {}", isa.name()), n, &out, &expected);
+        }
+        let mut values = vec![0.0; n * k];
+        assay_formats::quant::dequantize(dtype, &bytes, &mut values).unwrap();
+        let mut row = vec![0.0; k];
+        for (index, values) in values.chunks_exact(k).enumerate() {
+            w.row_into(index, &mut row);
+            check_equal(&format!("{dtype} row {index}"), k, &row, values);
+            let terms = || {
+                values
+                    .iter()
+                    .zip(&x)
+                    .map(|(w, x)| f64::from(*w) * f64::from(*x))
+            };
+            let (exact, size): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
+            let error = (f64::from(expected[index]) - exact).abs();
+            assert!(
+                error <= 2e-5 * size,
+                "{dtype} row {index}: {} is not {exact}",
+                expected[index]
+            );
+        }
+    }
+}
+
 #[test]
 fn an_empty_batch_is_fine() {
     let case = &CASES[0];
