@@ -21,7 +21,10 @@ pub struct GoldenCase {
 
 /// Every op's cases. All together stay well below the 50 ms of a start.
 pub const CASES: &[&[GoldenCase]] = &[
+    crate::embed::golden::CASES,
     crate::float_matmul::golden::CASES,
+    crate::matmul::golden::CASES,
+    crate::quantize::golden::CASES,
     crate::residual::golden::CASES,
     crate::rms_norm::golden::CASES,
     crate::rope::golden::CASES,
