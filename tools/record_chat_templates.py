@@ -3,7 +3,7 @@
 
 Needs `jinja2`; the settings are those Hugging Face's `apply_chat_template` uses. For each template and each
 conversation of `crates/assay-tokenizer/tests/data/conversations.json` the length and SHA-256 of the prompt go
-to `chat_templates.json` beside it, or `null` where Jinja2 refuses. With `--show TEMPLATE CONVERSATION` the
+to `chat_templates.json` beside it, or "refused" where the template raises, or "failed" where Jinja2 cannot run it. With `--show TEMPLATE CONVERSATION` the
 prompt itself is printed instead.
 """
 
@@ -53,7 +53,7 @@ def environment():
 
 
 def render(template, conversation, arguments_as_text):
-    """The prompt, or None if Jinja2 fails."""
+    """The prompt as bytes, or "refused" or "failed"."""
     messages = json.loads(json.dumps(conversation["messages"]))
     for message in messages:
         for call in message.get("tool_calls", []):
@@ -69,20 +69,24 @@ def render(template, conversation, arguments_as_text):
             bos_token="<BOS>",
             eos_token="<EOS>",
             **conversation.get("arguments", {}),
-        )
+        ).encode()
+    except jinja2.exceptions.UndefinedError:
+        return "failed"
+    except jinja2.exceptions.TemplateError as error:
+        return "refused" if type(error) is jinja2.exceptions.TemplateError else "failed"
     except Exception as error:  # noqa: BLE001 (templates fail in every way Python has)
-        if "--show" in sys.argv:
-            print(f"{type(error).__name__}: {error}")
-        return None
+        if sys.argv[1:2] == ["--show"] and template.name == sys.argv[2]:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return "failed"
 
 
 def prompt(template, conversation):
     """With tool arguments as an object, or as text where the template was written for text."""
     as_object = render(template, conversation, arguments_as_text=False)
     calls = any("tool_calls" in message for message in conversation["messages"])
-    if calls and (as_object is None or "{'city'" in as_object):
+    if calls and (isinstance(as_object, str) or b"{'city': 'Z" in as_object):
         as_text = render(template, conversation, arguments_as_text=True)
-        return as_object if as_text is None else as_text
+        return as_object if isinstance(as_text, str) else as_text
     return as_object
 
 
@@ -92,6 +96,7 @@ def main():
     for path in sorted((vectors_dir() / "templates").glob("*.jinja")):
         try:
             template = environment().from_string(path.read_text())
+            template.name = path.stem
         except jinja2.TemplateSyntaxError as error:
             recorded[path.stem] = f"syntax: {error}"
             continue
@@ -99,9 +104,9 @@ def main():
         for name, conversation in conversations.items():
             text = prompt(template, conversation)
             if sys.argv[1:] == ["--show", path.stem, name]:
-                print(text)
-            encoded = None if text is None else text.encode()
-            recorded[path.stem][name] = encoded and [len(encoded), hashlib.sha256(encoded).hexdigest()]
+                print(text if isinstance(text, str) else text.decode())
+            is_prompt = isinstance(text, bytes)
+            recorded[path.stem][name] = [len(text), hashlib.sha256(text).hexdigest()] if is_prompt else text
     if "--show" not in sys.argv:
         rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in recorded.items())
         (DATA / "chat_templates.json").write_text("{\n" + rows + "\n}\n")

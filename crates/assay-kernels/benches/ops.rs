@@ -36,14 +36,42 @@ fn report(op: &str, isa: Isa, bytes: usize, mut run: impl FnMut()) {
     );
 }
 
+/// Values that start on a cache line, as the engine's activations do.
+struct Aligned {
+    values: Vec<f32>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn units(generator: &mut SeededGenerator, len: usize) -> Self {
+        let values = generator.units(len + 16);
+        let start = values.as_ptr().align_offset(64);
+        Self { values, start, len }
+    }
+
+    fn as_slice(&self) -> &[f32] {
+        &self.values[self.start..][..self.len]
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..][..self.len]
+    }
+}
+
 fn ops(isa: Isa) {
     let cx = Compute::new(isa, ThreadPool::new(NonZeroUsize::MIN));
     let mut generator = SeededGenerator::new(1);
     for n in [576, 4096] {
-        let (x, weight) = (generator.units(n), generator.units(n));
-        let mut out = vec![0.0; n];
+        let (x, weight) = (
+            Aligned::units(&mut generator, n),
+            Aligned::units(&mut generator, n),
+        );
+        let (x, weight) = (x.as_slice(), weight.as_slice());
+        let mut out = Aligned::units(&mut generator, n);
+        let out = out.as_mut_slice();
         report(&format!("rms_norm {n}"), isa, 12 * n, || {
-            rms_norm(&cx, black_box(&x), &weight, 1e-5, &mut out);
+            rms_norm(&cx, black_box(x), weight, 1e-5, out);
         });
     }
     let x = generator.units(576);
@@ -67,13 +95,14 @@ fn ops(isa: Isa) {
         });
     }
     for vocab_size in [49_152, 262_144] {
-        let row = generator.units(vocab_size);
+        let row = Aligned::units(&mut generator, vocab_size);
+        let row = row.as_slice();
         report(
             &format!("top_k {vocab_size} k=20"),
             isa,
             4 * vocab_size,
             || {
-                black_box(top_k(isa, black_box(&row), 20)).expect("no NaN");
+                black_box(top_k(isa, black_box(row), 20)).expect("no NaN");
             },
         );
     }

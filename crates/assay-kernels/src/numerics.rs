@@ -107,6 +107,36 @@ pub fn canonical_bits(value: f32) -> u32 {
     }
 }
 
+// ---- f32: exponential and GELU -------------------------------------------------------------------
+
+/// EXP below this is +0.
+pub const EXP_LOWEST: f32 = -87.0;
+/// EXP above this is +infinity; no op goes there, so vector paths need not look.
+pub const EXP_HIGHEST: f32 = 88.0;
+/// 1.5·2^23: adding it rounds an f32 to an integer, which then stands in the low bits.
+pub const F32_ROUND_MAGIC: f32 = f32::from_bits(0x4B40_0000);
+/// log2(e), nearest f32.
+pub const F32_LOG2_E: f32 = f32::from_bits(0x3FB8_AA3B);
+/// ln 2, nearest f32; `fma(n, -F32_LN2_HI, x)` is exact in EXP.
+pub const F32_LN2_HI: f32 = f32::from_bits(0x3F31_7218);
+/// ln 2 − [`F32_LN2_HI`], nearest f32; it is negative.
+pub const F32_LN2_LO: f32 = f32::from_bits(0xB102_E308);
+/// EXP's `p(r)`, lowest power first: a minimax fit of `(e^r − 1 − r) / r²` on |r| ≤ ln 2 / 2 with the error
+/// weighed as EXP's relative error, coefficients rounded to f32 one by one and the rest refitted. The fit
+/// adds 0.0016 units of 2^-24.
+pub const EXP_P: [f32; 6] = [
+    f32::from_bits(0x3F00_0000),
+    f32::from_bits(0x3E2A_AAAA),
+    f32::from_bits(0x3D2A_AA74),
+    f32::from_bits(0x3C08_8987),
+    f32::from_bits(0x3AB6_A660),
+    f32::from_bits(0x394E_FDE4),
+];
+/// √(2/π) of GELU's tanh form, as models were trained with it: 0.79788456.
+pub const GELU_SLOPE: f32 = f32::from_bits(0x3F4C_422A);
+/// 0.044715 of GELU's tanh form.
+pub const GELU_CUBIC: f32 = f32::from_bits(0x3D37_2713);
+
 // ---- f64: exponential and logarithm --------------------------------------------------------------
 
 /// 1.5·2^52: adding and subtracting it rounds an f64 of magnitude below 2^51 to an integer, ties to even.
@@ -117,6 +147,16 @@ pub const F64_LOG2_E: f64 = f64::from_bits(0x3FF7_1547_652B_82FE);
 pub const F64_LN2_HI: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
 /// ln 2 − [`F64_LN2_HI`], nearest f64.
 pub const F64_LN2_LO: f64 = f64::from_bits(0x3DEA_39EF_3579_3C76);
+/// EXP64 below this is +0.
+pub const EXP64_LOWEST: f64 = -708.0;
+/// EXP64 above this is +infinity; no op goes there, so vector paths need not look.
+pub const EXP64_HIGHEST: f64 = 709.0;
+/// ln 2, nearest f64; `fma(n, -EXP64_LN2_HI, x)` is exact in EXP64.
+pub const EXP64_LN2_HI: f64 = f64::from_bits(0x3FE6_2E42_FEFA_39EF);
+/// ln 2 − [`EXP64_LN2_HI`], nearest f64.
+pub const EXP64_LN2_LO: f64 = f64::from_bits(0x3C7A_BC9E_3B39_803F);
+/// √½, nearest f64: LN64's mantissas lie from it up to twice it.
+pub const F64_SQRT_HALF: f64 = f64::from_bits(0x3FE6_A09E_667F_3BCD);
 /// √2, nearest f64: mantissas at or above it are halved before the logarithm's series.
 pub const F64_SQRT_2: f64 = f64::from_bits(0x3FF6_A09E_667F_3BCD);
 

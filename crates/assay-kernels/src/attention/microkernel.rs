@@ -23,8 +23,15 @@ pub(super) struct ChunkBlocks {
     /// that some query of the tile sees.
     pub(super) k: [*const u16; CHUNK_KEYS / KV_BLOCK_TOKENS],
     pub(super) v: [*const u16; CHUNK_KEYS / KV_BLOCK_TOKENS],
+    /// What will be read after each block of keys, and after each block of values: hints to the cache, for few
+    /// queries wait for memory. Any address is legal.
+    pub(super) after_k: [*const u16; CHUNK_KEYS / KV_BLOCK_TOKENS],
+    pub(super) after_v: [*const u16; CHUNK_KEYS / KV_BLOCK_TOKENS],
     pub(super) head_dim: usize,
 }
+
+/// Most queries of a tile that is worth prefetching for.
+const PREFETCH_QUERIES: usize = 6;
 
 /// Expands to `$kernel::<S, T, V>` for the number of queries at hand, with V by the registers that T leaves:
 /// enough chains to hide the fma's latency, and few enough to stay in registers.
@@ -33,6 +40,7 @@ macro_rules! for_num_queries {
         match $num_queries {
             1 => $kernel::<S, 1, 8> $arguments,
             2 => $kernel::<S, 2, 4> $arguments,
+            3 if S::TILE_QUERIES < 24 => $kernel::<S, 3, 2> $arguments,
             3 => $kernel::<S, 3, 4> $arguments,
             4 => $kernel::<S, 4, 2> $arguments,
             5 => $kernel::<S, 5, 2> $arguments,
@@ -126,15 +134,20 @@ unsafe fn scores_kernel<S: Simd, const T: usize, const V: usize>(
     // of the caller's contract.
     unsafe {
         let mut keys = [std::ptr::null(); V];
-        for (v, keys) in keys.iter_mut().enumerate() {
+        let mut after = [std::ptr::null::<u16>(); V];
+        for v in 0..V {
             let slot = (vector + v) * S::F32_LANES;
-            *keys = blocks.k[slot / KV_BLOCK_TOKENS].add(slot % KV_BLOCK_TOKENS);
+            keys[v] = blocks.k[slot / KV_BLOCK_TOKENS].add(slot % KV_BLOCK_TOKENS);
+            after[v] = blocks.after_k[slot / KV_BLOCK_TOKENS];
         }
         let mut sums = [[simd.splat(0.0); V]; T];
         for d in 0..blocks.head_dim {
             let mut key = [simd.splat(0.0); V];
             for v in 0..V {
                 key[v] = simd.load_f16(keys[v].add(d * KV_BLOCK_TOKENS));
+                if T <= PREFETCH_QUERIES && v * S::F32_LANES % KV_BLOCK_TOKENS == 0 {
+                    simd.prefetch(after[v].wrapping_add(d * KV_BLOCK_TOKENS));
+                }
             }
             for t in 0..T {
                 let query = simd.splat(*q.add(d * T + t));
@@ -232,11 +245,16 @@ unsafe fn values_kernel<S: Simd, const T: usize, const V: usize>(
             let block = key / KV_BLOCK_TOKENS;
             let block_end = keys.end.min((block + 1) * KV_BLOCK_TOKENS);
             let rows = blocks.v[block].add(d);
+            let after = blocks.after_v[block].wrapping_add(d);
             while key < block_end {
                 let row = rows.add(key % KV_BLOCK_TOKENS * head_dim);
                 let mut value = [simd.splat(0.0); V];
                 for v in 0..V {
                     value[v] = simd.load_f16(row.add(v * S::F32_LANES));
+                    if T <= PREFETCH_QUERIES && v * S::F32_LANES % 32 == 0 {
+                        let ahead = key % KV_BLOCK_TOKENS * head_dim + v * S::F32_LANES;
+                        simd.prefetch(after.wrapping_add(ahead));
+                    }
                 }
                 for t in 0..T {
                     let weight = simd.splat(*p.add(t * SCORE_STRIDE + key));

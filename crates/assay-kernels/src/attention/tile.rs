@@ -11,6 +11,12 @@ use super::microkernel::ChunkBlocks;
 use super::segment::KeyRange;
 use super::{AttentionParams, CHUNK_KEYS, SequenceSpan};
 
+/// Blocks of a chunk.
+const CHUNK_BLOCKS: usize = CHUNK_KEYS / KV_BLOCK_TOKENS;
+/// Blocks between a read of keys, or of values, and the hint for what follows.
+const K_AHEAD: usize = 4;
+const V_AHEAD: usize = 2;
+
 /// Which queries, and all that they read. The span was validated against the layer and the batch.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'a> {
@@ -76,21 +82,39 @@ impl Tile<'_> {
         packed
     }
 
-    /// Addresses of the blocks of `chunk` that hold keys `first..end` of it.
-    pub(super) fn chunk_blocks(&self, chunk: usize, blocks: Range<usize>) -> ChunkBlocks {
-        const BLOCKS: usize = CHUNK_KEYS / KV_BLOCK_TOKENS;
-        let (k, v) = self.layer.as_bits();
-        let mut addresses = ChunkBlocks {
-            k: [std::ptr::null(); BLOCKS],
-            v: [std::ptr::null(); BLOCKS],
+    /// Addresses of the blocks `seen` of `chunk`, and what to ask the cache for meanwhile.
+    pub(super) fn chunk_blocks(&self, chunk: usize, seen: Range<usize>) -> ChunkBlocks {
+        let mut blocks = ChunkBlocks {
+            k: [std::ptr::null(); CHUNK_BLOCKS],
+            v: [std::ptr::null(); CHUNK_BLOCKS],
+            after_k: [std::ptr::null(); CHUNK_BLOCKS],
+            after_v: [std::ptr::null(); CHUNK_BLOCKS],
             head_dim: self.params.head_dim,
         };
-        for block in blocks {
-            let id = self.span.block_table[chunk * BLOCKS + block];
-            let range = self.layer.head_block(id, self.kv_head);
-            addresses.k[block] = k[range.clone()].as_ptr();
-            addresses.v[block] = v[range].as_ptr();
+        let (k, v) = self.layer.as_bits();
+        let table = &self.span.block_table[chunk * CHUNK_BLOCKS..];
+        let range = |block: usize| self.layer.head_block(table[block], self.kv_head);
+        for block in seen.clone() {
+            blocks.k[block] = k[range(block)].as_ptr();
+            blocks.v[block] = v[range(block)].as_ptr();
         }
-        addresses
+        // Read in this order: the keys, the values, the next chunk's keys if the tile has a next chunk.
+        let len = seen.len();
+        let mut order = [blocks.v[seen.end - 1]; 2 * CHUNK_BLOCKS + V_AHEAD];
+        order[..len].copy_from_slice(&blocks.k[seen.clone()]);
+        order[len..2 * len].copy_from_slice(&blocks.v[seen.clone()]);
+        if self.chunks().end > chunk + 1 {
+            for (ahead, &id) in table.iter().skip(CHUNK_BLOCKS).take(V_AHEAD).enumerate() {
+                // The table may go on past the blocks in use, with ids that mean nothing yet.
+                if let Some(keys) = k.get(self.layer.head_block(id, self.kv_head)) {
+                    order[2 * len + ahead] = keys.as_ptr();
+                }
+            }
+        }
+        for (i, block) in seen.enumerate() {
+            blocks.after_k[block] = order[i + K_AHEAD.min(len)];
+            blocks.after_v[block] = order[len + i + V_AHEAD];
+        }
+        blocks
     }
 }

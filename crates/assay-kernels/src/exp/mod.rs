@@ -1,14 +1,15 @@
 //! EXP: the one f32 exponential behind attention, SwiGLU, GELU and soft-caps.
 //!
-//! Class: Exact. Within 1.01 ulp of e^x on -87..=88, +0 below, NaN for NaN.
+//! Class: Exact. Within 1.01 ulp of e^x on -87..=88, +0 below, NaN for NaN. `n = fma(x, log2e, 1.5·2^23) - 1.5·2^23`,
+//! `r = fma(n, -ln2_lo, fma(n, -ln2_hi, x))`, p by fma from its highest power, `y = fma(r·r, p, r) + 1`, then n is
+//! added to y's exponent.
 
-pub(crate) mod constants;
 mod vector;
 
 pub(crate) use vector::{exp_clamped, exp_lanes};
 
-use constants::{
-    EXP_HIGHEST, EXP_LOG2E, EXP_LOWEST, EXP_NEG_LN2_HI, EXP_NEG_LN2_LO, EXP_P, EXP_ROUNDER,
+use crate::numerics::{
+    EXP_HIGHEST, EXP_LOWEST, EXP_P, F32_LN2_HI, F32_LN2_LO, F32_LOG2_E, F32_ROUND_MAGIC,
 };
 
 /// EXP(x) of the numerics contract.
@@ -25,10 +26,15 @@ pub fn exp(x: f32) -> f32 {
     if x > EXP_HIGHEST {
         return f32::INFINITY;
     }
-    let shifted = x.mul_add(EXP_LOG2E, EXP_ROUNDER);
-    let n = shifted - EXP_ROUNDER;
-    let r = n.mul_add(EXP_NEG_LN2_LO, n.mul_add(EXP_NEG_LN2_HI, x));
-    let p = EXP_P[1..].iter().fold(EXP_P[0], |p, &c| p.mul_add(r, c));
+    let shifted = x.mul_add(F32_LOG2_E, F32_ROUND_MAGIC);
+    let n = shifted - F32_ROUND_MAGIC;
+    let r = n.mul_add(-F32_LN2_LO, n.mul_add(-F32_LN2_HI, x));
+    let p = EXP_P
+        .iter()
+        .rev()
+        .copied()
+        .reduce(|p, c| p.mul_add(r, c))
+        .unwrap_or(0.0);
     let y = (r * r).mul_add(p, r) + 1.0;
     // The low bits of `shifted` hold n in two's complement; the shift leaves nothing else.
     f32::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << 23))

@@ -1,19 +1,19 @@
 //! EXP by lanes.
 
-use super::constants::{EXP_LOG2E, EXP_LOWEST, EXP_NEG_LN2_HI, EXP_NEG_LN2_LO, EXP_P, EXP_ROUNDER};
+use crate::numerics::{EXP_LOWEST, EXP_P, F32_LN2_HI, F32_LN2_LO, F32_LOG2_E, F32_ROUND_MAGIC};
 use crate::simd::Simd;
 
 /// EXP of each lane, for lanes up to 88 (above it, anything) and NaN.
 #[inline(always)]
 pub(crate) fn exp_lanes<S: Simd>(simd: S, x: S::F32) -> S::F32 {
-    let rounder = simd.splat(EXP_ROUNDER);
-    let shifted = simd.fma(x, simd.splat(EXP_LOG2E), rounder);
+    let rounder = simd.splat(F32_ROUND_MAGIC);
+    let shifted = simd.fma(x, simd.splat(F32_LOG2_E), rounder);
     let n = simd.sub(shifted, rounder);
-    let r = simd.fma(n, simd.splat(EXP_NEG_LN2_HI), x);
-    let r = simd.fma(n, simd.splat(EXP_NEG_LN2_LO), r);
-    let mut p = simd.splat(EXP_P[0]);
-    for &coefficient in &EXP_P[1..] {
-        p = simd.fma(p, r, simd.splat(coefficient));
+    let r = simd.fma(n, simd.splat(-F32_LN2_HI), x);
+    let r = simd.fma(n, simd.splat(-F32_LN2_LO), r);
+    let mut p = simd.splat(EXP_P[5]);
+    for power in (0..5).rev() {
+        p = simd.fma(p, r, simd.splat(EXP_P[power]));
     }
     let y = simd.add(simd.fma(simd.mul(r, r), p, r), simd.splat(1.0));
     simd.zero_where_less(x, simd.splat(EXP_LOWEST), simd.scale_pow2(y, shifted, n))

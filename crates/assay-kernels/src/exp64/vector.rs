@@ -1,22 +1,24 @@
 //! EXP64 by lanes.
 
-use crate::exp::constants::{
-    EXP64_LOG2E, EXP64_LOWEST, EXP64_NEG_LN2_HI, EXP64_NEG_LN2_LO, EXP64_ROUNDER, EXP64_TAYLOR,
+use crate::numerics::{
+    EXP64_LN2_HI, EXP64_LN2_LO, EXP64_LOWEST, F64_EXP_TAYLOR, F64_LOG2_E, F64_ROUND_MAGIC,
 };
 use crate::simd::Simd;
 
 /// EXP64 of each lane, for lanes up to 709 (above it, anything) and NaN.
 #[inline(always)]
 pub(crate) fn exp64_lanes<S: Simd>(simd: S, x: S::F64) -> S::F64 {
-    let rounder = simd.splat64(EXP64_ROUNDER);
-    let shifted = simd.fma64(x, simd.splat64(EXP64_LOG2E), rounder);
+    let rounder = simd.splat64(F64_ROUND_MAGIC);
+    let shifted = simd.fma64(x, simd.splat64(F64_LOG2_E), rounder);
     let n = simd.sub64(shifted, rounder);
-    let r = simd.fma64(n, simd.splat64(EXP64_NEG_LN2_HI), x);
-    let r = simd.fma64(n, simd.splat64(EXP64_NEG_LN2_LO), r);
-    let mut y = simd.splat64(EXP64_TAYLOR[0]);
-    for &coefficient in &EXP64_TAYLOR[1..] {
-        y = simd.fma64(y, r, simd.splat64(coefficient));
+    let r = simd.fma64(n, simd.splat64(-EXP64_LN2_HI), x);
+    let r = simd.fma64(n, simd.splat64(-EXP64_LN2_LO), r);
+    let mut y = simd.splat64(F64_EXP_TAYLOR[11]);
+    for power in (0..11).rev() {
+        y = simd.fma64(y, r, simd.splat64(F64_EXP_TAYLOR[power]));
     }
+    let one = simd.splat64(1.0);
+    let y = simd.fma64(simd.fma64(y, r, one), r, one);
     let y = simd.scale_pow2_64(y, shifted, n);
     simd.zero_where_less64(x, simd.splat64(EXP64_LOWEST), y)
 }

@@ -3,10 +3,12 @@
 //! Class: Exact. In this order, each step rounded: `x3 = (x·x)·x`, `t = x + 0.044715·x3`, `u = 0.79788456·t`,
 //! `gelu = x / (1 + EXP(clamp(-2u, ±87)))`, then `gelu·up`.
 
+pub(crate) mod golden;
+
 use crate::Compute;
-use crate::exp::constants::{GELU_CUBIC, GELU_SLOPE};
 use crate::exp::{exp, exp_clamped};
 use crate::gate::{Activation, gate_mul};
+use crate::numerics::{GELU_CUBIC, GELU_SLOPE};
 use crate::simd::Simd;
 
 /// Writes `gelu(gate[i]) * up[i]` to `out[i]`.

@@ -2,22 +2,42 @@
 
 use super::reference;
 use crate::numerics::SUM_CHUNK;
-use crate::x86::avx512::{load, load_partial, sum_lanes};
+use crate::x86::avx512::{load, load_partial, store, sum_lanes};
 use std::arch::x86_64::*;
 
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
 pub(super) fn row(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-    reference::apply(x, inverse_rms(x, eps), weight, out);
+    let r = inverse_rms(x, eps);
+    let broadcast = _mm512_set1_ps(r);
+    let (xs, x_tail) = x.as_chunks::<16>();
+    let (weights, weight_tail) = weight.as_chunks::<16>();
+    let (outs, out_tail) = out.as_chunks_mut::<16>();
+    for ((out, x), weight) in outs.iter_mut().zip(xs).zip(weights) {
+        store(
+            out,
+            _mm512_mul_ps(_mm512_mul_ps(load(x), broadcast), load(weight)),
+        );
+    }
+    reference::apply(x_tail, r, weight_tail, out_tail);
 }
 
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
 pub(super) fn row_in_place(x: &mut [f32], weight: &[f32], eps: f32) {
     let r = inverse_rms(x, eps);
-    reference::apply_in_place(x, r, weight);
+    let broadcast = _mm512_set1_ps(r);
+    let (xs, x_tail) = x.as_chunks_mut::<16>();
+    let (weights, weight_tail) = weight.as_chunks::<16>();
+    for (x, weight) in xs.iter_mut().zip(weights) {
+        store(
+            x,
+            _mm512_mul_ps(_mm512_mul_ps(load(x), broadcast), load(weight)),
+        );
+    }
+    reference::apply_in_place(x_tail, r, weight_tail);
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
 fn inverse_rms(x: &[f32], eps: f32) -> f32 {
     let mut total = 0.0;
     for chunk in x.chunks(SUM_CHUNK) {

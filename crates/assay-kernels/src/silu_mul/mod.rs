@@ -2,6 +2,8 @@
 //!
 //! Class: Exact. `rn(rn(g / rn(1 + EXP(clamp(-g, ±87)))) * u)`, element by element.
 
+pub(crate) mod golden;
+
 use crate::Compute;
 use crate::exp::{exp, exp_clamped};
 use crate::gate::{Activation, gate_mul};

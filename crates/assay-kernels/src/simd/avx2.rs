@@ -32,6 +32,10 @@ unsafe impl Simd for Avx2 {
     const TILE_QUERIES: usize = 6;
 
     #[inline(always)]
+    fn prefetch(self, address: *const u16) {
+        intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> __m256 {
         intrinsic!(_mm256_set1_ps(x))
     }

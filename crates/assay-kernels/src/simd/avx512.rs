@@ -32,6 +32,10 @@ unsafe impl Simd for Avx512 {
     const TILE_QUERIES: usize = 24;
 
     #[inline(always)]
+    fn prefetch(self, address: *const u16) {
+        intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         intrinsic!(_mm512_set1_ps(x))
     }

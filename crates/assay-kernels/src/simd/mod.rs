@@ -29,6 +29,8 @@ pub(crate) unsafe trait Simd: Copy {
     /// Attention's query heads that share one load of a key, by the registers there are.
     const TILE_QUERIES: usize;
 
+    /// Asks for the cache line at `address`, any address, to come into the second-level cache.
+    fn prefetch(self, address: *const u16);
     fn splat(self, x: f32) -> Self::F32;
     /// # Safety
     /// `F32_LANES` f32 are readable at `from`.

@@ -3,6 +3,8 @@
 //! Class: Exact. In this order, each step rounded: `u = x / cap`, `e = EXP(clamp(2·u, ±87))`,
 //! `t = 1 - 2 / (1 + e)`, `cap·t`.
 
+pub(crate) mod golden;
+
 use crate::Compute;
 use crate::exp::{exp, exp_clamped};
 use crate::simd::{Simd, VectorOp, dispatch};

@@ -13,13 +13,14 @@ pub(super) fn scan(row: &[f32], candidates: &mut Candidates) -> Result<(), NanSe
     let mut threshold = candidates.threshold();
     for (block, values) in blocks.iter().enumerate() {
         let bound = _mm512_set1_ps(threshold);
-        let mut above = 0;
-        for values in values.as_chunks::<16>().0 {
+        let mut above = 0u64;
+        for (i, values) in values.as_chunks::<16>().0.iter().enumerate() {
             // "Not below or equal" is true for NaN too.
-            above |= _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(load(values), bound);
+            let mask = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(load(values), bound);
+            above |= u64::from(mask) << (16 * i);
         }
         if above != 0 {
-            candidates.offer(block * BLOCK, values)?;
+            candidates.offer_set(block * BLOCK, values, above)?;
             threshold = candidates.threshold();
         }
     }

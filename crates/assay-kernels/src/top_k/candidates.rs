@@ -43,23 +43,54 @@ impl Candidates {
     #[inline(never)]
     pub(super) fn offer(&mut self, start: usize, values: &[f32]) -> Result<(), NanSeen> {
         for (i, &value) in values.iter().enumerate() {
+            self.offer_one(start + i, value)?;
+        }
+        self.end_block();
+        Ok(())
+    }
+
+    /// Offers those values of a block of 64 whose bit is set in `above`.
+    #[cfg(target_arch = "x86_64")]
+    #[cold]
+    #[inline(never)]
+    pub(super) fn offer_set(
+        &mut self,
+        start: usize,
+        values: &[f32; 64],
+        mut above: u64,
+    ) -> Result<(), NanSeen> {
+        while above != 0 {
+            let i = above.trailing_zeros() as usize;
+            self.offer_one(start + i, values[i])?;
+            above &= above - 1;
+        }
+        self.end_block();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn offer_one(&mut self, index: usize, value: f32) -> Result<(), NanSeen> {
+        if value.is_nan() {
+            return Err(NanSeen);
+        }
+        if value > self.threshold {
+            if self.found.len() == self.capacity {
+                self.compact();
+            }
+            // The cut may have raised the threshold past this value.
             if value > self.threshold {
-                if self.found.len() == self.capacity {
-                    self.compact();
-                    if value <= self.threshold {
-                        continue;
-                    }
-                }
-                self.found.push(((start + i) as u32, value));
-            } else if value.is_nan() {
-                return Err(NanSeen);
+                self.found.push((index as u32, value));
             }
         }
-        // Once k are held, a threshold pays at once; later cuts wait until the buffer is full.
+        Ok(())
+    }
+
+    /// Once k are held, a threshold pays at once; later cuts wait until the buffer is full.
+    #[inline(always)]
+    fn end_block(&mut self) {
         if self.threshold == f32::NEG_INFINITY && self.found.len() >= self.k + EXTRA {
             self.compact();
         }
-        Ok(())
     }
 
     /// Keeps the k best and raises the threshold to the worst of them.

@@ -51,3 +51,23 @@ fn unaligned_starts() {
         check_rms_norm(2, 100, offset);
     }
 }
+
+/// The formula itself, in f64, so that a mistake shared by all paths shows.
+#[test]
+fn rows_have_the_weighted_unit_mean_square() {
+    let (n, eps) = (1500, 0.01f32);
+    let x: Vec<f32> = Values::Spread.make(12, n).iter().map(|x| x * 0.1).collect();
+    let weight = Values::Spread.make(13, n);
+    let mean_square = x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n as f64;
+    let mut got = vec![0.0; n];
+    rms_norm(&reference(), &x, &weight, eps, &mut got);
+    for (i, &got) in got.iter().enumerate() {
+        let want = f64::from(x[i]) * f64::from(weight[i]) / (mean_square + f64::from(eps)).sqrt();
+        // Four roundings after the sum, whose own error is far below one unit for 47 terms a lane.
+        let bound = want.abs() * 8.0 * f64::from(f32::EPSILON) + f64::from(f32::MIN_POSITIVE);
+        assert!(
+            (f64::from(got) - want).abs() <= bound,
+            "element {i}: {got:e}, expected {want:e}"
+        );
+    }
+}

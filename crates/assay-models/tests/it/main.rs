@@ -3,11 +3,16 @@
 //! Judged by logits recorded from others (`reference_logits`, `real_model`), by their own bits under every way of
 //! running them (`invariance`), and by what is refused (`refused_files`, `malformed_batches`).
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and prints its figures"
+)]
 
 mod invariance;
 mod malformed_batches;
 mod real_model;
+mod recorded;
 mod reference_logits;
 mod refused_files;
 mod support;

@@ -1,1 +1,299 @@
-//! Placeholder.
+//! Real models against an f32 forward pass over the same dequantised weights, on 20 recorded prompts each.
+//!
+//! The bounds are section 6 of `docs/numerics.md`. The model files come from `cargo xtask fixtures`; figures are
+//! printed with `--nocapture`.
+
+use std::path::PathBuf;
+
+use assay_kernels::Isa;
+use assay_models::{ForwardModel, Logits, Model, Numerics};
+
+use crate::recorded::{RecordedPosition, RecordedPrompt, Recording};
+use crate::support::{Chunk, Setup, batch, blocks};
+
+const SMOLLM2: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+const GEMMA3: &str = "gemma-3-270m-q4_k_m.gguf";
+
+/// Rows of a pass: bounds the logits held at once.
+const CHUNK_TOKENS: usize = 128;
+
+/// Margin below which the reference's own rounding may decide which of two tokens is best.
+const TIE_MARGIN: f32 = 1e-4;
+
+fn model_file(name: &str) -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cache")))
+        .expect("a home directory");
+    let path = cache.join("assay/models").join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run `cargo xtask fixtures`",
+        path.display()
+    );
+    path
+}
+
+fn load(name: &str, numerics: Numerics, isa: Isa) -> Model {
+    let mut setup = Setup::new(model_file(name));
+    setup.numerics = numerics;
+    setup.isa = isa;
+    setup.num_kv_blocks = 192;
+    setup.load()
+}
+
+/// Distance of a run from the reference, position by position.
+#[derive(Default)]
+struct Distance {
+    /// |Δ logprob| of the token that follows.
+    true_token: Vec<f64>,
+    /// |Δ logprob| of the reference's 20 best.
+    top_20: Vec<f64>,
+    /// |Δ (logprob of its best - logprob of its second)|.
+    log_odds: Vec<f64>,
+    /// KL divergence from the reference over its 64 best and the rest as one.
+    kl: Vec<f64>,
+    /// KL divergence over the whole vocabulary, at the rows recorded in full.
+    full_kl: Vec<f64>,
+    /// Positions whose best token is not the reference's, with its margin.
+    flipped: Vec<(String, usize, f32)>,
+    /// The same among the greedy continuations.
+    flipped_greedy: Vec<(String, usize, f32)>,
+    num_greedy: usize,
+}
+
+impl Distance {
+    fn add(
+        &mut self,
+        prompt: &RecordedPrompt,
+        position: usize,
+        model: &Model,
+        logits: &Logits,
+        row: usize,
+    ) {
+        let cx = model.compute();
+        let normaliser = logits.log_sum_exp(cx, row).unwrap();
+        let logprob = |id: u32| normaliser.logprob(logits.logit(row, id).unwrap());
+        let RecordedPosition {
+            logprob: expected,
+            top,
+        } = &prompt.positions[position];
+
+        let next = prompt.token_ids[position + 1];
+        self.true_token
+            .push((logprob(next) - f64::from(*expected)).abs());
+        self.top_20.extend(
+            top[..20]
+                .iter()
+                .map(|&(id, expected)| (logprob(id) - f64::from(expected)).abs()),
+        );
+        let (best, second) = (top[0], top[1]);
+        let margin = best.1 - second.1;
+        let found_margin = logprob(best.0) - logprob(second.0);
+        self.log_odds
+            .push((found_margin - f64::from(best.1) + f64::from(second.1)).abs());
+        self.kl.push(kl_of_top_and_rest(top, logprob));
+
+        let is_greedy = position + 1 >= prompt.num_prompt_tokens;
+        self.num_greedy += usize::from(is_greedy);
+        let found_best = logits.top_k(cx, row, 1).unwrap()[0].0;
+        if found_best != best.0 {
+            let flip = (prompt.name.clone(), position, margin);
+            if is_greedy {
+                self.flipped_greedy.push(flip.clone());
+            }
+            self.flipped.push(flip);
+        }
+        for (_, expected) in prompt.full_rows.iter().filter(|(at, _)| *at == position) {
+            let terms = expected.iter().zip(0..).map(|(&expected, id)| {
+                let expected = f64::from(expected);
+                expected.exp() * (expected - logprob(id))
+            });
+            self.full_kl.push(terms.sum());
+        }
+    }
+}
+
+/// KL(reference || found) with everything outside `top` as one outcome; a lower bound of the whole.
+fn kl_of_top_and_rest(top: &[(u32, f32)], logprob: impl Fn(u32) -> f64) -> f64 {
+    let (mut kl, mut mass, mut found_mass) = (0.0, 0.0, 0.0);
+    for &(id, expected) in top {
+        let (expected, found) = (f64::from(expected), logprob(id));
+        kl += expected.exp() * (expected - found);
+        mass += expected.exp();
+        found_mass += found.exp();
+    }
+    // Below f32's resolution of the mass, the rest says nothing.
+    let (rest, found_rest) = (1.0 - mass, 1.0 - found_mass);
+    if rest > 1e-6 && found_rest > 1e-6 {
+        kl += rest * (rest / found_rest).ln();
+    }
+    kl
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn percentile_99(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(sorted.len() * 99).div_ceil(100) - 1]
+}
+
+fn measure(recording: &Recording, model: &mut Model) -> Distance {
+    assert_eq!(model.info().vocab_size, recording.vocab_size);
+    assert_eq!(recording.prompts.len(), 20, "recorded prompts");
+    let mut distance = Distance::default();
+    for prompt in &recording.prompts {
+        // The last token has no successor to judge.
+        let token_ids = &prompt.token_ids[..prompt.positions.len()];
+        let blocks = blocks(0, token_ids.len());
+        for (index, chunk) in token_ids.chunks(CHUNK_TOKENS).enumerate() {
+            let first_position = index * CHUNK_TOKENS;
+            let chunk = Chunk {
+                token_ids: chunk,
+                first_position,
+                blocks: &blocks,
+            };
+            let logits = model.forward(&batch(&[chunk])).unwrap();
+            for row in 0..logits.num_rows() {
+                distance.add(prompt, first_position + row, model, &logits, row);
+            }
+        }
+    }
+    distance
+}
+
+fn report(what: &str, distance: &Distance) {
+    let positions = distance.true_token.len();
+    println!("{what}, {positions} positions:");
+    println!(
+        "  mean |d logprob| {:.6}, of the top 20 {:.6}",
+        mean(&distance.true_token),
+        mean(&distance.top_20)
+    );
+    println!(
+        "  top-two log-odds: mean {:.5}, p99 {:.5}",
+        mean(&distance.log_odds),
+        percentile_99(&distance.log_odds)
+    );
+    println!(
+        "  mean KL {:.3e}; whole rows {:.3e}",
+        mean(&distance.kl),
+        mean(&distance.full_kl)
+    );
+    let agreement = 1.0 - distance.flipped.len() as f64 / positions as f64;
+    println!(
+        "  top-1 agreement {:.3} %; of {} greedy tokens {} differ",
+        agreement * 100.0,
+        distance.num_greedy,
+        distance.flipped_greedy.len()
+    );
+    for (prompt, position, margin) in distance.flipped.iter().take(5) {
+        println!("  other best token in {prompt} at {position}, margin {margin}");
+    }
+}
+
+fn check_exact(name: &str, file: &str) {
+    let recording = Recording::read(name);
+    let distance = measure(&recording, &mut load(file, Numerics::Exact, Isa::detect()));
+    report(&format!("{name}, exact"), &distance);
+    assert!(mean(&distance.true_token) <= 0.003, "mean |d logprob|");
+    assert!(
+        mean(&distance.top_20) <= 0.003,
+        "mean |d logprob| of the top 20"
+    );
+    assert!(
+        percentile_99(&distance.log_odds) <= 0.02,
+        "p99 of the top-two log-odds"
+    );
+    assert!(mean(&distance.kl) <= 5e-6, "mean KL");
+    assert!(mean(&distance.full_kl) <= 5e-6, "mean KL of whole rows");
+    let agreement = 1.0 - distance.flipped.len() as f64 / distance.true_token.len() as f64;
+    assert!(agreement >= 0.999, "top-1 agreement {agreement}");
+    assert!(distance.num_greedy >= 500, "greedy tokens recorded");
+    for (prompt, position, margin) in &distance.flipped_greedy {
+        assert!(
+            *margin < TIE_MARGIN,
+            "{prompt}: greedy text differs at {position}, margin {margin}"
+        );
+    }
+}
+
+fn check_fast(name: &str, file: &str) {
+    let recording = Recording::read(name);
+    let distance = measure(&recording, &mut load(file, Numerics::Fast, Isa::detect()));
+    report(&format!("{name}, fast"), &distance);
+    assert!(mean(&distance.kl) <= 4e-3, "mean KL");
+    assert!(
+        mean(&distance.full_kl) <= 4e-3 * 3.0,
+        "mean KL of a few whole rows"
+    );
+    assert!(
+        percentile_99(&distance.log_odds) <= 0.55,
+        "p99 of the top-two log-odds"
+    );
+}
+
+/// A prompt's last row is the same bits on every instruction set.
+fn check_isas(name: &str, file: &str) {
+    let recording = Recording::read(name);
+    let token_ids = &recording.prompts[0].token_ids[..12];
+    let blocks = blocks(0, token_ids.len());
+    let mut rows = Vec::new();
+    for isa in Isa::available() {
+        let mut batch = batch(&[Chunk {
+            token_ids,
+            first_position: 0,
+            blocks: &blocks,
+        }]);
+        batch.logit_rows = vec![11];
+        let logits = load(file, Numerics::Exact, isa).forward(&batch).unwrap();
+        let bits: Vec<u32> = logits.row(0).iter().map(|logit| logit.to_bits()).collect();
+        rows.push((isa, bits));
+    }
+    let (_, expected) = &rows[0];
+    for (isa, found) in &rows {
+        let differs = found
+            .iter()
+            .zip(expected)
+            .position(|(found, expected)| found != expected);
+        assert_eq!(
+            differs,
+            None,
+            "{name}: first id that differs on {}",
+            isa.name()
+        );
+    }
+}
+
+#[test]
+fn smollm2_exact() {
+    check_exact("smollm2", SMOLLM2);
+}
+
+#[test]
+fn smollm2_fast() {
+    check_fast("smollm2", SMOLLM2);
+}
+
+#[test]
+fn smollm2_on_every_isa() {
+    check_isas("smollm2", SMOLLM2);
+}
+
+#[test]
+fn gemma3_exact() {
+    check_exact("gemma3", GEMMA3);
+}
+
+#[test]
+fn gemma3_fast() {
+    check_fast("gemma3", GEMMA3);
+}
+
+#[test]
+fn gemma3_on_every_isa() {
+    check_isas("gemma3", GEMMA3);
+}

@@ -88,7 +88,8 @@ impl std::fmt::Display for TemplateDate {
 
 impl TemplateDate {
     fn is_leap_year(self) -> bool {
-        self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0)
+        let divides = |by: u16| self.year.is_multiple_of(by);
+        divides(4) && (!divides(100) || divides(400))
     }
 
     fn days_in_month(self) -> Option<u8> {

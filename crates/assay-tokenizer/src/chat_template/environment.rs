@@ -12,6 +12,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State};
 use minijinja_contrib::pycompat;
 
 use super::TemplateLimits;
+use super::guard;
 use super::python::{AsciiOnly, Bounded, JsonStyle, KeyOrder, write_json, write_str};
 
 /// Deepest macro and loop recursion.
@@ -72,6 +73,33 @@ pub(super) fn environment(limits: TemplateLimits) -> Environment<'static> {
             indent(&text, width, first, blank, max)
         },
     );
+    env.add_filter(guard::CONCAT, move |state: &State<'_, '_>, value: Value| {
+        let bytes = match value.as_str() {
+            Some(text) => text.len(),
+            // The engine prints it in full, however often it holds the same part.
+            None => python_string(&value, max)?.as_str().map_or(0, str::len),
+        };
+        account(state, bytes, max).map(|()| value)
+    });
+    env.add_filter(guard::ADD, move |state: &State<'_, '_>, value: Value| {
+        account(state, size(&value), max).map(|()| value)
+    });
+    env.add_filter(
+        guard::REPEAT,
+        move |state: &State<'_, '_>, value: Value, other: Option<Value>| {
+            let other = other.unwrap_or(Value::UNDEFINED);
+            let times = |value: &Value| usize::try_from(value.clone()).ok();
+            let bytes = match (value.kind(), other.kind()) {
+                (ValueKind::Number, ValueKind::Number) => 0,
+                (ValueKind::Number, _) => size(&other).saturating_mul(times(&value).unwrap_or(0)),
+                _ => match times(&other) {
+                    Some(times) => size(&value).saturating_mul(times),
+                    None => return Err(too_large()),
+                },
+            };
+            account(state, bytes, max).map(|()| value)
+        },
+    );
     for name in ["batch", "slice", "format", "pprint"] {
         env.remove_filter(name);
     }
@@ -119,13 +147,38 @@ fn format_value(
     let text = match value.as_str() {
         Some(text) if text.len() <= left => Cow::Borrowed(text),
         _ => {
-            let mut text = Bounded::new(left);
+            let mut text = Bounded::new(left.min(max));
             write_str(&mut text, value)?;
             Cow::Owned(text.into_string())
         }
     };
     printed.0.fetch_add(text.len(), Ordering::Relaxed);
     out.write_str(&text).map_err(|_| too_large())
+}
+
+/// Bytes that went through growing operators in one rendering.
+#[derive(Debug, Default)]
+struct Grown(AtomicUsize);
+
+impl Object for Grown {}
+
+/// Checks one value against the limit, and all values so far against a multiple of it.
+fn account(state: &State<'_, '_>, bytes: usize, max: usize) -> Result<(), Error> {
+    const OPERATIONS: usize = 512;
+    let grown: Arc<Grown> = state.get_or_set_temp_object("grown", Grown::default);
+    let before = grown.0.fetch_add(bytes.min(max), Ordering::Relaxed);
+    if bytes > max || before > max.saturating_mul(OPERATIONS) {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+/// Bytes that a text, or the list itself without what it holds, takes.
+fn size(value: &Value) -> usize {
+    match value.as_str() {
+        Some(text) => text.len(),
+        None => value.len().unwrap_or(0).saturating_mul(size_of::<Value>()),
+    }
 }
 
 /// The error for a value past the limit.

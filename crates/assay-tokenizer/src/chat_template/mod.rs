@@ -6,6 +6,7 @@
 mod date;
 mod environment;
 mod error;
+mod guard;
 mod messages;
 mod python;
 
@@ -23,7 +24,7 @@ use environment::{Raised, environment};
 use messages::{ArgumentsStyle, ContentStyle, Styles};
 
 /// Longest source accepted; real ones have up to 40 KB.
-const SOURCE_BYTES_MAX: usize = 1 << 20;
+const SOURCE_BYTES_MAX: usize = 256 << 10;
 
 const NAME: &str = "chat";
 
@@ -75,10 +76,10 @@ pub struct TemplateLimits {
 }
 
 impl Default for TemplateLimits {
-    /// Four million steps, 4 MiB.
+    /// Two million steps, some twenty times what a long conversation takes, and 4 MiB.
     fn default() -> TemplateLimits {
         TemplateLimits {
-            steps: 4_000_000,
+            steps: 2_000_000,
             output_bytes: 4 << 20,
         }
     }
@@ -138,9 +139,19 @@ impl ChatTemplate {
                 max: SOURCE_BYTES_MAX,
             });
         }
+        let source = without_generation_tags(source);
+        let guarded = guard::guard(&source).map_err(|unguardable| TemplateError::Syntax {
+            line: source
+                .bytes()
+                .take(unguardable.at)
+                .filter(|&byte| byte == b'\n')
+                .count()
+                + 1,
+            message: unguardable.problem.to_owned(),
+        })?;
         let mut environment = environment(limits);
         environment
-            .add_template_owned(NAME, without_generation_tags(source))
+            .add_template_owned(NAME, guarded)
             .map_err(|error| TemplateError::Syntax {
                 line: error.line().unwrap_or(0),
                 message: message(&error),

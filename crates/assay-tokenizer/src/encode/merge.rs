@@ -132,3 +132,59 @@ impl Merger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Merges `num_symbols` equal symbols while `find` allows; returns symbols left and look-ups made.
+    fn check_lookups(num_symbols: u32, len_max: u32) -> usize {
+        let lookups = Cell::new(0);
+        let mut merger = Merger::default();
+        for start in 0..num_symbols {
+            merger.push(start, 1, Some(0));
+        }
+        let left = merger
+            .run(|left, right| {
+                lookups.set(lookups.get() + 1);
+                let len = left.len + right.len;
+                (len <= len_max).then_some(Merge {
+                    order: len,
+                    id: len,
+                })
+            })
+            .count();
+        let bound = 3 * num_symbols as usize;
+        assert!(
+            lookups.get() <= bound,
+            "{num_symbols} symbols: {} look-ups",
+            lookups.get()
+        );
+        left
+    }
+
+    #[test]
+    fn look_ups_grow_with_the_text() {
+        for num_symbols in [0, 1, 2, 3, 1000, 100_000] {
+            assert_eq!(
+                check_lookups(num_symbols, u32::MAX),
+                usize::from(num_symbols > 0)
+            );
+            assert_eq!(check_lookups(num_symbols, 1), num_symbols as usize);
+            check_lookups(num_symbols, 7);
+        }
+    }
+
+    #[test]
+    fn the_leftmost_of_equal_pairs_merges_first() {
+        let mut merger = Merger::default();
+        (0..5).for_each(|start| merger.push(start, 1, None));
+        let pairs = |left: &Symbol, right: &Symbol| {
+            (left.len == 1 && right.len == 1).then_some(Merge { order: 0, id: 1 })
+        };
+        let lens: Vec<u32> = merger.run(pairs).map(|symbol| symbol.len).collect();
+        assert_eq!(lens, [2, 2, 1]);
+    }
+}

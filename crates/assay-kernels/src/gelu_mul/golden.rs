@@ -1,0 +1,21 @@
+//! Golden cases of GeGLU's gate.
+
+use super::gelu_mul;
+use crate::golden::{GoldenCase, hash_f32};
+use crate::testing::SeededGenerator;
+
+pub(crate) const CASES: &[GoldenCase] = &[GoldenCase {
+    name: "gelu_mul/row",
+    run: |cx| {
+        let mut generator = SeededGenerator::new(0x0C01);
+        let gate: Vec<f32> = generator
+            .spread(3_001, 20)
+            .iter()
+            .map(|x| x * 100.0)
+            .collect();
+        let up = generator.units(gate.len());
+        let mut out = vec![0.0; gate.len()];
+        gelu_mul(cx, &gate, &up, &mut out);
+        hash_f32(&out)
+    },
+}];
