@@ -2,9 +2,11 @@
 //! (scheduler, text pipeline, sampler) against naive references.
 
 mod collect;
+mod constraints;
 mod generation;
 mod invariance;
 mod lifecycle;
+mod limits;
 mod sampling;
 mod scheduling;
 mod scores;
