@@ -9,6 +9,7 @@ use assay_models::ForwardModel;
 
 use crate::block_manager::BlockManager;
 use crate::choice::Choice;
+use crate::draw::RowOwner;
 use crate::handle::Progress;
 use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput};
 use crate::request::Request;
@@ -138,8 +139,12 @@ impl EngineCore {
         output
     }
 
-    /// The request and state behind a scheduled sequence.
-    pub(crate) fn choice(&self, seq_id: SeqId) -> (&Request, &Choice) {
+    /// All that a scheduled sequence's row is drawn by.
+    pub(crate) fn row_owner(&self, seq_id: SeqId) -> RowOwner<'_> {
+        let sequence = self
+            .scheduler
+            .sequence(seq_id)
+            .expect("a scheduled sequence is live until the step is applied");
         let active = self
             .requests
             .get(&seq_id.arrival)
@@ -149,7 +154,11 @@ impl EngineCore {
             .get(seq_id.choice_index as usize)
             .and_then(Option::as_ref)
             .expect("a scheduled sequence's choice is unfinished");
-        (&active.request, choice)
+        RowOwner {
+            sequence,
+            request: &active.request,
+            seen: &choice.seen,
+        }
     }
 
     /// Takes a drawn token through its choice; whether the choice goes on.

@@ -44,3 +44,10 @@ impl KvCache {
 pub(crate) fn block_bytes(config: &ModelConfig) -> usize {
     config.num_hidden_layers * config.key_value_size() * KV_BLOCK_TOKENS * 2 * size_of::<u16>()
 }
+
+impl ModelConfig {
+    /// Bytes of one KV block across all layers, K and V together: what a memory budget is divided by.
+    pub fn kv_block_bytes(&self) -> usize {
+        block_bytes(self)
+    }
+}

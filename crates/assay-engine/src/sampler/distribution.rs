@@ -1,7 +1,8 @@
 //! The distribution a token is drawn from: scores after bias, penalties and temperature, and the
 //! candidates that top-k, top-p and min-p left.
 
-use assay_kernels::exp64::{exp64, ln64};
+use assay_kernels::Compute;
+use assay_kernels::exp64::{exp64_slice, ln64};
 use assay_models::TokenId;
 
 use crate::output::TopLogprob;
@@ -41,17 +42,33 @@ impl Distribution {
         }
     }
 
-    /// Softmax over `token_ids`, ascending; `max_score` is finite.
-    pub(super) fn softmax(
+    /// Softmax over all scores, of which `max_score` is the best and finite.
+    pub(super) fn softmax(compute: &Compute, scores: Vec<f64>, max_score: f64) -> Self {
+        let weights = weights(compute, scores.iter().copied(), max_score);
+        let candidates = (0..)
+            .zip(weights)
+            .map(|(token_id, weight)| Candidate { token_id, weight })
+            .collect();
+        Self {
+            scores,
+            max_score,
+            candidates,
+        }
+    }
+
+    /// Softmax over the scores of `token_ids` alone, ascending; `max_score` is among them and finite.
+    pub(super) fn softmax_of(
+        compute: &Compute,
         scores: Vec<f64>,
         max_score: f64,
-        token_ids: impl Iterator<Item = TokenId>,
+        token_ids: &[TokenId],
     ) -> Self {
+        let kept = token_ids.iter().map(|&id| scores[id as usize]);
+        let weights = weights(compute, kept, max_score);
         let candidates = token_ids
-            .map(|token_id| Candidate {
-                token_id,
-                weight: exp64(scores[token_id as usize] - max_score),
-            })
+            .iter()
+            .zip(weights)
+            .map(|(&token_id, weight)| Candidate { token_id, weight })
             .collect();
         Self {
             scores,
@@ -122,6 +139,13 @@ impl Distribution {
         }
         self.scores[token_id as usize] - self.max_score - ln_total
     }
+}
+
+/// exp(score − `max_score`) of each score.
+fn weights(compute: &Compute, scores: impl Iterator<Item = f64>, max_score: f64) -> Vec<f64> {
+    let mut weights: Vec<f64> = scores.map(|score| score - max_score).collect();
+    exp64_slice(compute, &mut weights);
+    weights
 }
 
 /// Index of the largest value, ties by lower index; no value is NaN.

@@ -10,12 +10,13 @@ mod min_p;
 mod penalties;
 pub mod rng;
 mod temperature;
-pub(crate) mod top_k;
+mod top_k;
 mod top_p;
 
 pub use distribution::Distribution;
 pub use penalties::SeenTokens;
 
+use assay_kernels::Compute;
 use assay_models::TokenId;
 
 use crate::request::SamplingParams;
@@ -32,12 +33,18 @@ pub struct DrawKey {
 }
 
 /// Draws one token; `row` is finite.
-pub fn draw(row: &[f32], params: &SamplingParams, seen: &SeenTokens, key: DrawKey) -> TokenId {
+pub fn draw(
+    compute: &Compute,
+    row: &[f32],
+    params: &SamplingParams,
+    seen: &SeenTokens,
+    key: DrawKey,
+) -> TokenId {
     if params.temperature == 0.0 && params.logit_bias.is_empty() && !penalties::are_on(params) {
         // f32 to f64 keeps order and ties.
         return distribution::argmax(row);
     }
-    draw_from(&distribution(row, params, seen), key)
+    draw_from(&distribution(compute, row, params, seen), key)
 }
 
 /// Draws one token from a distribution that [`distribution`] built.
@@ -50,7 +57,12 @@ pub fn draw_from(distribution: &Distribution, key: DrawKey) -> TokenId {
 ///
 /// Greedy is all mass on the best score. So is any setting that drives the best score to infinity,
 /// such as a temperature of 1e−300.
-pub fn distribution(row: &[f32], params: &SamplingParams, seen: &SeenTokens) -> Distribution {
+pub fn distribution(
+    compute: &Compute,
+    row: &[f32],
+    params: &SamplingParams,
+    seen: &SeenTokens,
+) -> Distribution {
     let mut scores: Vec<f64> = row.iter().map(|&logit| f64::from(logit)).collect();
     bias::apply(&mut scores, &params.logit_bias);
     if penalties::are_on(params) {
@@ -70,10 +82,9 @@ pub fn distribution(row: &[f32], params: &SamplingParams, seen: &SeenTokens) -> 
         .map(|k| k as usize)
         .filter(|&k| k < scores.len())
         .map(|k| top_k::select(&scores, k));
-    let vocab = 0..u32::try_from(scores.len()).expect("token ids are u32");
     let mut distribution = match kept_by_top_k {
-        Some(token_ids) => Distribution::softmax(scores, max_score, token_ids.into_iter()),
-        None => Distribution::softmax(scores, max_score, vocab),
+        Some(kept) => Distribution::softmax_of(compute, scores, max_score, &kept),
+        None => Distribution::softmax(compute, scores, max_score),
     };
     if params.top_p < 1.0 {
         let total = distribution.total();

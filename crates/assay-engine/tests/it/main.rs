@@ -5,6 +5,7 @@ mod collect;
 mod generation;
 mod invariance;
 mod lifecycle;
+mod limits;
 mod sampling;
 mod scheduling;
 mod scores;
