@@ -88,14 +88,7 @@ impl Compiler {
             .map_err(|error| classify(&error))?;
         let mut matcher = Matcher::new(Ok(parser));
         // A grammar that no token can begin shows here, not in the middle of a request.
-        matcher
-            .compute_mask()
-            .map_err(|error| match matcher.stop_reason() {
-                StopReason::NoExtensionBias => ConstraintError::Unsatisfiable {
-                    reason: "no token can begin it".to_owned(),
-                },
-                _ => classify(&error),
-            })?;
+        matcher.compute_mask().map_err(|error| classify(&error))?;
         Ok(matcher)
     }
 }
@@ -130,6 +123,11 @@ fn classify(error: &impl std::fmt::Display) -> ConstraintError {
         Some(reason) => ConstraintError::Unsatisfiable {
             reason: reason.to_owned(),
         },
+        None if reason == StopReason::NoExtensionBias.to_string() => {
+            ConstraintError::Unsatisfiable {
+                reason: "no token can begin it".to_owned(),
+            }
+        }
         None if reason.starts_with("oneOf constraints") => ConstraintError::Unsupported {
             keyword: "oneOf".to_owned(),
             path: String::new(),

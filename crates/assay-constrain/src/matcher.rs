@@ -1,5 +1,7 @@
 //! Follows one reply through a constraint, token by token.
 
+use llguidance::api::StopReason;
+
 use crate::error::MatchError;
 use crate::factory::Constraint;
 use crate::mask::TokenMask;
@@ -33,13 +35,18 @@ impl Matcher {
             let end_token_ids = self.constraint.end_token_ids();
             return Ok(TokenMask::of(vocab_size, end_token_ids.iter().copied()));
         }
-        let allowed =
-            self.inner
-                .compute_mask()
-                .map_err(|error| match self.inner.stop_reason() {
-                    llguidance::api::StopReason::NoExtensionBias => MatchError::EmptyMask,
-                    _ => limit(&error),
-                })?;
+        let allowed = self
+            .inner
+            .compute_mask()
+            .map_err(|error| match limit(&error) {
+                // The only name that this end has: the parser's state is a plain error by now.
+                MatchError::Limit { reason }
+                    if reason == StopReason::NoExtensionBias.to_string() =>
+                {
+                    MatchError::EmptyMask
+                }
+                other => other,
+            })?;
         let mask = TokenMask::from_words(allowed.as_slice(), vocab_size);
         if mask.is_empty() {
             return Err(MatchError::EmptyMask);

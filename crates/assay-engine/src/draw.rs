@@ -3,6 +3,7 @@
 //! A pure function of the row and of its own request: no neighbour, no clock, no shared state. So rows
 //! may be drawn on any threads in any order.
 
+use assay_constrain::{MatchError, TokenMask};
 use assay_kernels::Compute;
 use assay_models::Logits;
 
@@ -19,6 +20,8 @@ pub(crate) struct RowOwner<'a> {
     pub(crate) request: &'a Request,
     /// Tokens that penalties look at.
     pub(crate) seen: &'a SeenTokens,
+    /// What a constraint allows, if there is one.
+    pub(crate) mask: Option<&'a Result<TokenMask, MatchError>>,
 }
 
 impl RowOwner<'_> {
@@ -72,9 +75,10 @@ fn draw_row(
         position,
     };
     let row = logits.row(row_index);
+    let mask = allowed_in_row(owner, row.len())?;
     let Some(params) = request.logprobs else {
         return Ok(TokenOutput {
-            token_id: sampler::draw(compute, row, &request.sampling, owner.seen, key),
+            token_id: sampler::draw(compute, row, mask, &request.sampling, owner.seen, key),
             logprobs: None,
         });
     };
@@ -83,11 +87,12 @@ fn draw_row(
         LogprobsMode::Raw => {
             let raw = RawLogprobs::read(compute, logits, row_index, num_top)
                 .map_err(|_| numerical_error)?;
-            let token_id = sampler::draw(compute, row, &request.sampling, owner.seen, key);
+            let token_id = sampler::draw(compute, row, mask, &request.sampling, owner.seen, key);
             (token_id, raw.of_token(row[token_id as usize]))
         }
         LogprobsMode::Processed => {
-            let distribution = sampler::distribution(compute, row, &request.sampling, owner.seen);
+            let distribution =
+                sampler::distribution(compute, row, mask, &request.sampling, owner.seen);
             let token_id = sampler::draw_from(&distribution, key);
             let scores = logprobs::processed(&distribution, token_id, num_top);
             (token_id, scores)
@@ -97,4 +102,20 @@ fn draw_row(
         token_id,
         logprobs: Some(scores),
     })
+}
+
+/// The owner's mask, if it has one; it allows at least one column of the row.
+fn allowed_in_row<'a>(
+    owner: &RowOwner<'a>,
+    vocab_size: usize,
+) -> Result<Option<&'a TokenMask>, RequestError> {
+    let Some(mask) = owner.mask else {
+        return Ok(None);
+    };
+    let mask = mask.as_ref().map_err(Clone::clone)?;
+    // The ids ascend: if the first is past the row, all are.
+    match mask.iter().next() {
+        Some(id) if (id as usize) < vocab_size => Ok(Some(mask)),
+        _ => Err(MatchError::EmptyMask.into()),
+    }
 }

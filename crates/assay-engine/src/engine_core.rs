@@ -158,6 +158,28 @@ impl EngineCore {
             sequence,
             request: &active.request,
             seen: &choice.seen,
+            mask: choice.mask(),
+        }
+    }
+
+    /// Computes the masks of constrained sequences whose next token is drawn in this step.
+    pub(crate) fn prepare_masks(&mut self, scheduled: &SchedulerOutput) {
+        let drawing = scheduled
+            .scheduled
+            .iter()
+            .filter(|entry| entry.wants_logits);
+        for SeqId {
+            arrival,
+            choice_index,
+        } in drawing.map(|entry| entry.seq_id)
+        {
+            let choice = self
+                .requests
+                .get_mut(&arrival)
+                .and_then(|active| active.choices.get_mut(choice_index as usize));
+            if let Some(Some(choice)) = choice {
+                choice.prepare_mask();
+            }
         }
     }
 
@@ -187,6 +209,10 @@ impl EngineCore {
         }
         self.stats.num_generation_tokens += 1;
 
+        if let Err(error) = choice.accept(output.token_id) {
+            self.fail_request(arrival, error.into(), events);
+            return false;
+        }
         let advance = choice.advance(&active.request, output, &self.token_bytes);
         if !advance.entries.is_empty() {
             let event = OutputEvent::Delta {

@@ -26,6 +26,7 @@ impl EngineCore {
         if scheduled.scheduled.is_empty() {
             return Ok(());
         }
+        self.prepare_masks(&scheduled);
         let batch = batch::build(&self.scheduler, &scheduled);
         let logits = self.model.forward(&batch)?;
         let drawn = self.score_and_draw(&scheduled, &logits);

@@ -1,6 +1,7 @@
 //! The distribution a token is drawn from: scores after bias, penalties and temperature, and the
 //! candidates that top-k, top-p and min-p left.
 
+use assay_constrain::TokenMask;
 use assay_kernels::Compute;
 use assay_kernels::exp64::{exp64_slice, ln64};
 use assay_models::TokenId;
@@ -29,9 +30,9 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// All the mass on the best score, ties by lower id.
-    pub(super) fn point_mass(scores: Vec<f64>) -> Self {
-        let token_id = argmax(&scores);
+    /// All the mass on the best score that `mask` allows, ties by lower id.
+    pub(super) fn point_mass(scores: Vec<f64>, mask: Option<&TokenMask>) -> Self {
+        let token_id = argmax(&scores, mask);
         Self {
             max_score: scores[token_id as usize],
             scores,
@@ -148,11 +149,12 @@ fn weights(compute: &Compute, scores: impl Iterator<Item = f64>, max_score: f64)
     weights
 }
 
-/// Index of the largest value, ties by lower index; no value is NaN.
-pub(super) fn argmax<T: PartialOrd + Copy>(values: &[T]) -> TokenId {
+/// Index of the largest value that `mask` allows, ties by lower index; no value is NaN.
+pub(super) fn argmax<T: PartialOrd + Copy>(values: &[T], mask: Option<&TokenMask>) -> TokenId {
     let mut best: Option<(TokenId, T)> = None;
     for (token_id, &value) in (0..).zip(values) {
-        if best.is_none_or(|(_, best_value)| value > best_value) {
+        let is_allowed = mask.is_none_or(|mask| mask.allows(token_id));
+        if is_allowed && best.is_none_or(|(_, best_value)| value > best_value) {
             best = Some((token_id, value));
         }
     }

@@ -2,6 +2,7 @@
 //! (scheduler, text pipeline, sampler) against naive references.
 
 mod collect;
+mod constraints;
 mod generation;
 mod invariance;
 mod lifecycle;

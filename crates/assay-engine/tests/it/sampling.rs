@@ -85,7 +85,7 @@ fn seen(prompt: &[TokenId], reply: &[TokenId]) -> SeenTokens {
 
 fn check_distribution(row: &[f32], params: &SamplingParams, prompt: &[TokenId], reply: &[TokenId]) {
     let expected = naive_probabilities(row, params, prompt, reply);
-    let distribution = sampler::distribution(&compute(), row, params, &seen(prompt, reply));
+    let distribution = sampler::distribution(&compute(), row, None, params, &seen(prompt, reply));
     for (id, &expected) in (0..).zip(&expected) {
         let got = distribution.logprob(id).exp();
         assert!(
@@ -102,6 +102,7 @@ fn check_distribution(row: &[f32], params: &SamplingParams, prompt: &[TokenId], 
         let token_id = sampler::draw(
             &compute(),
             row,
+            None,
             params,
             &seen(prompt, reply),
             key(5, 0, position),
@@ -152,7 +153,8 @@ fn draws_come_as_often_as_their_probability() {
         .map(|l| l / 4.0)
         .collect::<Vec<_>>();
     let expected = naive_probabilities(&row, &warm(), &[], &[]);
-    let distribution = sampler::distribution(&compute(), &row, &warm(), &SeenTokens::default());
+    let distribution =
+        sampler::distribution(&compute(), &row, None, &warm(), &SeenTokens::default());
     let num_draws = 40_000;
     let mut counts = [0_u32; 12];
     for position in 0..num_draws {
@@ -176,7 +178,7 @@ fn the_same_key_draws_the_same_and_another_another() {
         (0..50)
             .map(|position| {
                 let key = key(seed, choice_index, position);
-                sampler::draw(&compute(), &row, &warm(), &SeenTokens::default(), key)
+                sampler::draw(&compute(), &row, None, &warm(), &SeenTokens::default(), key)
             })
             .collect()
     };
@@ -186,7 +188,7 @@ fn the_same_key_draws_the_same_and_another_another() {
 }
 
 fn check_support(row: &[f32], params: &SamplingParams, expected: &[TokenId]) {
-    let distribution = sampler::distribution(&compute(), row, params, &SeenTokens::default());
+    let distribution = sampler::distribution(&compute(), row, None, params, &SeenTokens::default());
     let support: Vec<TokenId> = (0..row.len() as TokenId)
         .filter(|&id| distribution.logprob(id) > f64::NEG_INFINITY)
         .collect();
@@ -222,7 +224,7 @@ fn greedy_takes_the_lower_id_of_a_tie_and_the_bias_counts_always_fault_117() {
     let greedy = SamplingParams::greedy();
     let unseen = SeenTokens::default();
     assert_eq!(
-        sampler::draw(&compute(), &row, &greedy, &unseen, key(0, 0, 0)),
+        sampler::draw(&compute(), &row, None, &greedy, &unseen, key(0, 0, 0)),
         1
     );
     let biased = SamplingParams {
@@ -230,12 +232,12 @@ fn greedy_takes_the_lower_id_of_a_tie_and_the_bias_counts_always_fault_117() {
         ..greedy
     };
     assert_eq!(
-        sampler::draw(&compute(), &row, &biased, &unseen, key(0, 0, 0)),
+        sampler::draw(&compute(), &row, None, &biased, &unseen, key(0, 0, 0)),
         2
     );
     // The bias counts for every choice and position.
     assert_eq!(
-        sampler::draw(&compute(), &row, &biased, &unseen, key(9, 7, 3)),
+        sampler::draw(&compute(), &row, None, &biased, &unseen, key(9, 7, 3)),
         2
     );
 }
@@ -249,11 +251,11 @@ fn settings_that_overflow_are_greedy_not_nan() {
     };
     let unseen = SeenTokens::default();
     assert_eq!(
-        sampler::draw(&compute(), &row, &tiny, &unseen, key(0, 0, 0)),
+        sampler::draw(&compute(), &row, None, &tiny, &unseen, key(0, 0, 0)),
         1
     );
     assert_eq!(
-        sampler::distribution(&compute(), &row, &tiny, &unseen)
+        sampler::distribution(&compute(), &row, None, &tiny, &unseen)
             .logprob(1)
             .to_bits(),
         0
@@ -272,7 +274,7 @@ fn penalties_by_hand() {
     // 0 in the prompt alone; 1 twice in the reply; 2 once in both; 3 never.
     let scores = [1.0, -4.0 - 0.5 - 0.5, 0.5 - 0.5 - 0.25, 0.0];
     let seen = seen(&[0, 2], &[1, 2, 1]);
-    let distribution = sampler::distribution(&compute(), &row, &params, &seen);
+    let distribution = sampler::distribution(&compute(), &row, None, &params, &seen);
     for (id, score) in (0..).zip(scores) {
         let difference = distribution.logprob(id) - distribution.logprob(3);
         assert!(
