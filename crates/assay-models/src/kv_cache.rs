@@ -42,10 +42,3 @@ impl KvCache {
 fn can_allocate(bytes: usize) -> bool {
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }
-
-impl ModelConfig {
-    /// Bytes of one KV block across all layers, K and V together: what a memory budget is divided by.
-    pub fn kv_block_bytes(&self) -> usize {
-        block_bytes(self)
-    }
-}
