@@ -22,10 +22,13 @@ pub struct GoldenCase {
 /// Every op's cases. All together stay well below the 50 ms of a start.
 pub const CASES: &[&[GoldenCase]] = &[
     crate::attention::golden::CASES,
+    crate::embed::golden::CASES,
     crate::exp64::golden::CASES,
     crate::float_matmul::golden::CASES,
     crate::gelu_mul::golden::CASES,
     crate::log_softmax::golden::CASES,
+    crate::matmul::golden::CASES,
+    crate::quantize::golden::CASES,
     crate::residual::golden::CASES,
     crate::rms_norm::golden::CASES,
     crate::rope::golden::CASES,

@@ -7,6 +7,7 @@ mod generation;
 mod invariance;
 mod lifecycle;
 mod limits;
+mod real_path;
 mod sampling;
 mod scheduling;
 mod scores;

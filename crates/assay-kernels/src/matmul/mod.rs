@@ -14,6 +14,7 @@ mod blocks;
 mod checksum;
 mod corrections;
 mod formats;
+pub(crate) mod golden;
 mod input;
 mod job;
 mod kernels;

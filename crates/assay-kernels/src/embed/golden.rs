@@ -1,0 +1,41 @@
+//! Golden cases of the embedding rule: rows of every block format from a packed table.
+
+use super::{EmbeddingTable, embed};
+use crate::Compute;
+use crate::golden::{GoldenCase, hash_f32};
+use crate::matmul::PackedMatrix;
+use crate::matmul::golden::raw_blocks;
+use crate::testing::SeededGenerator;
+use assay_formats::DType;
+
+macro_rules! cases {
+    ($($name:literal, $dtype:ident, $seed:literal;)*) => {
+        pub(crate) const CASES: &[GoldenCase] = &[$(
+            GoldenCase {
+                name: concat!("embed/", $name),
+                run: |cx| rows(cx, DType::$dtype, $seed),
+            },
+        )*];
+    };
+}
+
+cases! {
+    "q8_0", Q8_0, 0x0701;
+    "q4_0", Q4_0, 0x0702;
+    "q4_1", Q4_1, 0x0703;
+    "q5_0", Q5_0, 0x0704;
+    "q5_1", Q5_1, 0x0705;
+    "q4_k", Q4K, 0x0706;
+    "q5_k", Q5K, 0x0707;
+    "q6_k", Q6K, 0x0708;
+}
+
+fn rows(_cx: &Compute, dtype: DType, seed: u64) -> blake3::Hash {
+    let (num_rows, k) = (18, 512);
+    let bytes = raw_blocks(&mut SeededGenerator::new(seed), dtype, num_rows * k);
+    let table = PackedMatrix::pack(dtype, num_rows, k, &bytes).expect("the bytes fit the shape");
+    let token_ids = [0, 17, 5, 16, 5];
+    let mut out = vec![0.0; token_ids.len() * k];
+    embed(&EmbeddingTable::Packed(&table), &token_ids, &mut out).expect("the ids are rows");
+    hash_f32(&out)
+}

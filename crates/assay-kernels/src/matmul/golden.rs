@@ -1,0 +1,78 @@
+//! Golden cases of the quantised product: every block format under both activation profiles, several
+//! 256-blocks with a short last one, a padded row group, a short token tile, scales of every size.
+
+use super::{Activations, PackedMatrix, matmul};
+use crate::Compute;
+use crate::golden::{GoldenCase, hash_f32};
+use crate::quantize::ActivationProfile::{self, A8, A16};
+use crate::testing::SeededGenerator;
+use assay_formats::DType;
+
+macro_rules! cases {
+    ($($name:literal, $dtype:ident, $seed:literal;)*) => {
+        pub(crate) const CASES: &[GoldenCase] = &[$(
+            GoldenCase {
+                name: concat!("matmul/", $name, "/a16"),
+                run: |cx| product(cx, DType::$dtype, A16, $seed),
+            },
+            GoldenCase {
+                name: concat!("matmul/", $name, "/a8"),
+                run: |cx| product(cx, DType::$dtype, A8, $seed),
+            },
+        )*];
+    };
+}
+
+cases! {
+    "q8_0", Q8_0, 0x0501;
+    "q4_0", Q4_0, 0x0502;
+    "q4_1", Q4_1, 0x0503;
+    "q5_0", Q5_0, 0x0504;
+    "q5_1", Q5_1, 0x0505;
+    "q4_k", Q4K, 0x0506;
+    "q5_k", Q5K, 0x0507;
+    "q6_k", Q6K, 0x0508;
+}
+
+/// Raw blocks whose quants and small integers take every value and whose f16 are finite, subnormals
+/// among them.
+pub(crate) fn raw_blocks(
+    generator: &mut SeededGenerator,
+    dtype: DType,
+    elements: usize,
+) -> Vec<u8> {
+    let num_blocks = elements / dtype.block_len();
+    let mut bytes = generator.bytes(num_blocks * dtype.block_bytes());
+    // The upper byte of each f16; clearing its top exponent bit leaves no infinity or NaN.
+    let upper_bytes: &[usize] = match dtype {
+        DType::Q8_0 | DType::Q4_0 | DType::Q5_0 => &[1],
+        DType::Q6K => &[209],
+        _ => &[1, 3],
+    };
+    for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
+        for &at in upper_bytes {
+            block[at] &= 0xBF;
+        }
+    }
+    bytes
+}
+
+fn product(cx: &Compute, dtype: DType, profile: ActivationProfile, seed: u64) -> blake3::Hash {
+    let (num_tokens, n) = (7, 35);
+    let k = 608_usize.next_multiple_of(dtype.block_len());
+    let mut generator = SeededGenerator::new(seed);
+    let bytes = raw_blocks(&mut generator, dtype, n * k);
+    let w = PackedMatrix::pack(dtype, n, k, &bytes).expect("the bytes fit the shape");
+    let (mut x, bias) = (generator.spread(num_tokens * k, 40), generator.units(n));
+    // One row at the edge of the zero block, so that products and scales reach subnormals.
+    for value in &mut x[k..2 * k] {
+        *value *= f32::from_bits((127 - 98) << 23);
+    }
+    let x = Activations::new(cx, &x, k, profile);
+    let mut out = vec![0.0; num_tokens * n];
+    matmul(cx, &w, &x, Some(&bias), &mut out);
+    let mut with_subnormals = vec![0.0; num_tokens * n];
+    matmul(cx, &w, &x, None, &mut with_subnormals);
+    out.extend(with_subnormals);
+    hash_f32(&out)
+}
