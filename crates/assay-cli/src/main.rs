@@ -1,2 +1,115 @@
-//! assay
-fn main() {}
+//! The `assay` binary: each subcommand is one module; settings come from `config.rs` alone.
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod chat;
+mod config;
+mod demo;
+mod digest;
+mod fingerprint;
+mod inspect;
+mod load;
+mod progress;
+mod pull;
+mod serve;
+mod table;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::config::{ModelArgs, ServeArgs};
+
+/// Answers from open language models, with exact and repeatable probabilities.
+#[derive(Parser)]
+#[command(name = "assay", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fetch the default model, serve it, ask one question, print the answer with its probabilities
+    Demo {
+        #[command(flatten)]
+        serve: ServeArgs,
+        /// Exit after printing instead of leaving the server up
+        #[arg(long)]
+        once: bool,
+    },
+    /// Serve a model over HTTP (OpenAI-compatible)
+    Serve(ServeArgs),
+    /// Chat with a model on the terminal
+    Chat {
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        chat: chat::ChatArgs,
+    },
+    /// Fetch a model by name and print its path
+    Pull {
+        /// Name of the model, such as smollm2-135m-instruct
+        name: String,
+        #[command(flatten)]
+        model: ModelArgs,
+    },
+    /// Show what a GGUF file holds
+    Inspect {
+        /// The file
+        file: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Demo { serve, once } => {
+            let after = if once {
+                demo::After::Exit
+            } else {
+                demo::After::KeepServing
+            };
+            demo::run(serve.resolve()?, after)
+        }
+        Command::Serve(args) => serve::run(args.resolve()?),
+        Command::Chat { model, chat } => chat::run(model.resolve()?, chat),
+        Command::Pull { name, model } => {
+            let config = model.resolve()?;
+            let path = pull::pull(config.catalog.find(&name)?, &config.cache_dir)?;
+            Ok(writeln!(std::io::stdout(), "{}", path.display())?)
+        }
+        Command::Inspect { file, json } => {
+            let form = if json {
+                inspect::Form::Json
+            } else {
+                inspect::Form::Text
+            };
+            inspect::inspect(&file, form, &mut std::io::stdout().lock())
+        }
+    }
+}
+
+/// `assay inspect F | head` is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,5 +1,6 @@
 //! One choice of a request while it is generated: its text, its count, and when it ends.
 
+use assay_constrain::{Constraint, MatchError, Matcher, TokenMask};
 use assay_models::TokenId;
 
 use crate::output::{Entry, FinishReason, Pushed, TextEnd, TextPipeline, TokenOutput, Usage};
@@ -13,7 +14,16 @@ pub(crate) struct Choice {
     text: TextPipeline,
     /// Filled only where the sampling parameters look at it.
     pub(crate) seen: SeenTokens,
+    constrained: Option<Constrained>,
     num_output_tokens: u32,
+}
+
+/// A choice's place in its request's constraint.
+#[derive(Debug)]
+struct Constrained {
+    matcher: Matcher,
+    /// What may follow the last token; `None` until it is computed for the next draw.
+    mask: Option<Result<TokenMask, MatchError>>,
 }
 
 /// What one drawn token did to its choice.
@@ -43,8 +53,34 @@ impl Choice {
         Self {
             text: TextPipeline::new(&request.stop),
             seen,
+            constrained: request.constraint.as_ref().map(|constraint| Constrained {
+                matcher: Matcher::new(constraint),
+                mask: None,
+            }),
             num_output_tokens: 0,
         }
+    }
+
+    /// Computes what may be drawn next, where a constraint says so.
+    pub(crate) fn prepare_mask(&mut self) {
+        if let Some(Constrained { matcher, mask }) = &mut self.constrained {
+            // A preempted choice comes again without having drawn.
+            mask.get_or_insert_with(|| matcher.compute_mask());
+        }
+    }
+
+    /// What may be drawn next; `None` is everything.
+    pub(crate) fn mask(&self) -> Option<&Result<TokenMask, MatchError>> {
+        self.constrained.as_ref()?.mask.as_ref()
+    }
+
+    /// Tells the constraint which token was drawn.
+    pub(crate) fn accept(&mut self, token_id: TokenId) -> Result<(), MatchError> {
+        let Some(Constrained { matcher, mask }) = &mut self.constrained else {
+            return Ok(());
+        };
+        *mask = None;
+        matcher.accept(token_id)
     }
 
     /// Takes the drawn token through the text pipeline and decides whether the reply goes on.
@@ -62,7 +98,11 @@ impl Choice {
         let includes_end = request.logprobs.is_some_and(|params| params.include_end);
         let end_output = includes_end.then(|| output.clone());
 
-        if request.end_token_ids.contains(&token_id) {
+        let ends_constraint =
+            |constraint: &Constraint| constraint.end_token_ids().contains(&token_id);
+        if request.end_token_ids.contains(&token_id)
+            || request.constraint.as_ref().is_some_and(ends_constraint)
+        {
             let reason = FinishReason::EndToken(token_id);
             return self.finish(request, TextEnd::Complete, reason, end_output);
         }

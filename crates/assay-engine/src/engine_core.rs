@@ -9,6 +9,7 @@ use assay_models::ForwardModel;
 
 use crate::block_manager::BlockManager;
 use crate::choice::Choice;
+use crate::draw::RowOwner;
 use crate::handle::Progress;
 use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput};
 use crate::request::Request;
@@ -138,8 +139,12 @@ impl EngineCore {
         output
     }
 
-    /// The request and state behind a scheduled sequence.
-    pub(crate) fn choice(&self, seq_id: SeqId) -> (&Request, &Choice) {
+    /// All that a scheduled sequence's row is drawn by.
+    pub(crate) fn row_owner(&self, seq_id: SeqId) -> RowOwner<'_> {
+        let sequence = self
+            .scheduler
+            .sequence(seq_id)
+            .expect("a scheduled sequence is live until the step is applied");
         let active = self
             .requests
             .get(&seq_id.arrival)
@@ -149,7 +154,33 @@ impl EngineCore {
             .get(seq_id.choice_index as usize)
             .and_then(Option::as_ref)
             .expect("a scheduled sequence's choice is unfinished");
-        (&active.request, choice)
+        RowOwner {
+            sequence,
+            request: &active.request,
+            seen: &choice.seen,
+            mask: choice.mask(),
+        }
+    }
+
+    /// Computes the masks of constrained sequences whose next token is drawn in this step.
+    pub(crate) fn prepare_masks(&mut self, scheduled: &SchedulerOutput) {
+        let drawing = scheduled
+            .scheduled
+            .iter()
+            .filter(|entry| entry.wants_logits);
+        for SeqId {
+            arrival,
+            choice_index,
+        } in drawing.map(|entry| entry.seq_id)
+        {
+            let choice = self
+                .requests
+                .get_mut(&arrival)
+                .and_then(|active| active.choices.get_mut(choice_index as usize));
+            if let Some(Some(choice)) = choice {
+                choice.prepare_mask();
+            }
+        }
     }
 
     /// Takes a drawn token through its choice; whether the choice goes on.
@@ -178,6 +209,10 @@ impl EngineCore {
         }
         self.stats.num_generation_tokens += 1;
 
+        if let Err(error) = choice.accept(output.token_id) {
+            self.fail_request(arrival, error.into(), events);
+            return false;
+        }
         let advance = choice.advance(&active.request, output, &self.token_bytes);
         if !advance.entries.is_empty() {
             let event = OutputEvent::Delta {

@@ -10,6 +10,7 @@
 pub mod batch;
 pub mod block_manager;
 mod choice;
+mod draw;
 pub mod engine;
 mod engine_core;
 pub mod handle;

@@ -5,11 +5,11 @@
 //! token's value is computed by the same expression as the list's, so it has the same bits there.
 
 use assay_kernels::Compute;
-use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow, log_sum_exp};
+use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow};
 use assay_models::{Logits, TokenId};
 
 use crate::output::{TokenLogprobs, TopLogprob};
-use crate::sampler::{Distribution, top_k};
+use crate::sampler::Distribution;
 
 /// Whether every logit of the row is a number; a row that holds NaN or infinity has no softmax.
 pub fn is_finite(logits: &Logits, row_index: usize) -> bool {
@@ -34,13 +34,14 @@ impl RawLogprobs {
         row_index: usize,
         num_top: usize,
     ) -> Result<Self, NonFiniteRow> {
-        let row = logits.row(row_index);
-        let normaliser = log_sum_exp(compute, row)?;
-        let top_logprobs = top_k::ranked(row, num_top)
+        let normaliser = logits.log_sum_exp(compute, row_index)?;
+        let top_logprobs = logits
+            .top_k(compute, row_index, num_top)
+            .map_err(|_| NonFiniteRow)?
             .into_iter()
-            .map(|token_id| TopLogprob {
+            .map(|(token_id, logit)| TopLogprob {
                 token_id,
-                logprob: normaliser.logprob(row[token_id as usize]),
+                logprob: normaliser.logprob(logit),
             })
             .collect();
         Ok(Self {

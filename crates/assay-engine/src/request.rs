@@ -3,6 +3,7 @@
 //! Every field has a range; [`Request::validate`] checks all of them against the model, so that
 //! nothing past `submit` can fail of a bad value. Knows no wire format and no defaults.
 
+use assay_constrain::Constraint;
 use assay_models::{ModelInfo, TokenId};
 use thiserror::Error;
 
@@ -25,6 +26,8 @@ pub struct Request {
     pub sampling: SamplingParams,
     /// Scores to report; `None` reports none.
     pub logprobs: Option<LogprobsParams>,
+    /// What the reply must be; tokens outside it are never drawn. Raw scores do not see it.
+    pub constraint: Option<Constraint>,
     /// Texts that end the reply; matched on the decoded text, never part of it.
     pub stop: Vec<String>,
     /// Ids that end the reply, the model's own end-of-generation set included.

@@ -3,11 +3,9 @@
 use assay_models::{ForwardError, Logits, TokenId};
 
 use crate::batch;
+use crate::draw::{RowOwner, draw_rows};
 use crate::engine_core::{AddressedEvent, EngineCore};
-use crate::logprobs::{self, RawLogprobs};
 use crate::output::{RequestError, TokenOutput};
-use crate::request::LogprobsMode;
-use crate::sampler::{self, DrawKey};
 use crate::scheduler::SchedulerOutput;
 use crate::sequence::SeqId;
 
@@ -28,6 +26,7 @@ impl EngineCore {
         if scheduled.scheduled.is_empty() {
             return Ok(());
         }
+        self.prepare_masks(&scheduled);
         let batch = batch::build(&self.scheduler, &scheduled);
         let logits = self.model.forward(&batch)?;
         let drawn = self.score_and_draw(&scheduled, &logits);
@@ -40,71 +39,25 @@ impl EngineCore {
 
     /// Raw log-probabilities of each row first, then the sampler; each row on its own.
     fn score_and_draw(&self, scheduled: &SchedulerOutput, logits: &Logits) -> Vec<Drawn> {
-        scheduled
+        let owners: Vec<RowOwner<'_>> = scheduled
             .scheduled
             .iter()
             .filter(|scheduled| scheduled.wants_logits)
-            .enumerate()
-            .map(|(row_index, scheduled)| Drawn {
-                seq_id: scheduled.seq_id,
-                output: self.score_and_draw_row(scheduled.seq_id, logits, row_index),
+            .map(|scheduled| self.row_owner(scheduled.seq_id))
+            .collect();
+        let outputs = draw_rows(self.model.compute(), logits, &owners);
+        owners
+            .iter()
+            .zip(outputs)
+            .map(|(owner, output)| Drawn {
+                seq_id: owner.seq_id(),
+                output,
             })
             .collect()
     }
 
-    fn score_and_draw_row(
-        &self,
-        seq_id: SeqId,
-        logits: &Logits,
-        row_index: usize,
-    ) -> Result<TokenOutput, RequestError> {
-        let (request, choice) = self.choice(seq_id);
-        let position = self
-            .scheduler
-            .sequence(seq_id)
-            .expect("a scheduled sequence is live until the step is applied")
-            .next_position();
-        let numerical_error = RequestError::NumericalError {
-            position: position - 1,
-        };
-        if !logprobs::is_finite(logits, row_index) {
-            return Err(numerical_error);
-        }
-        let key = DrawKey {
-            seed: request.sampling.seed,
-            choice_index: seq_id.choice_index,
-            position,
-        };
-        let row = logits.row(row_index);
-        let Some(params) = request.logprobs else {
-            return Ok(TokenOutput {
-                token_id: sampler::draw(row, &request.sampling, &choice.seen, key),
-                logprobs: None,
-            });
-        };
-        let num_top = params.top_logprobs as usize;
-        match params.mode {
-            LogprobsMode::Raw => {
-                let raw = RawLogprobs::read(self.model.compute(), logits, row_index, num_top)
-                    .map_err(|_| numerical_error)?;
-                let token_id = sampler::draw(row, &request.sampling, &choice.seen, key);
-                Ok(TokenOutput {
-                    token_id,
-                    logprobs: Some(raw.of_token(row[token_id as usize])),
-                })
-            }
-            LogprobsMode::Processed => {
-                let distribution = sampler::distribution(row, &request.sampling, &choice.seen);
-                let token_id = sampler::draw_from(&distribution, key);
-                Ok(TokenOutput {
-                    token_id,
-                    logprobs: Some(logprobs::processed(&distribution, token_id, num_top)),
-                })
-            }
-        }
-    }
-
-    /// Takes every drawn token through its choice; the tokens of choices that go on, and the events.
+    /// Text pipeline: takes every drawn token through its choice. Gives the tokens of choices that go
+    /// on, and the events.
     fn advance_choices(
         &mut self,
         drawn: Vec<Drawn>,

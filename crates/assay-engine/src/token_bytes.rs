@@ -4,6 +4,7 @@
 //! leading space is stripped, no replacement character is made up.
 
 use assay_models::TokenId;
+use assay_tokenizer::Tokenizer;
 
 /// Raw bytes of every token, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,20 @@ impl TokenBytes {
             .and_then(|previous| self.ends.get(previous).copied())
             .unwrap_or(0);
         &self.bytes[begin..end]
+    }
+}
+
+impl From<&Tokenizer> for TokenBytes {
+    /// The tokenizer's vocabulary. Tokens that are structure rather than text (control, unknown) spell
+    /// nothing in a reply.
+    fn from(tokenizer: &Tokenizer) -> Self {
+        let num_tokens = u32::try_from(tokenizer.vocab_size()).expect("token ids are u32");
+        Self::new((0..num_tokens).map(|token_id| {
+            if tokenizer.is_special(token_id) {
+                return &[][..];
+            }
+            tokenizer.token_bytes(token_id).unwrap_or_default()
+        }))
     }
 }
 

@@ -68,7 +68,7 @@ pub enum ModelError {
     /// The rotation table cannot be made from the file's parameters.
     #[error("rotary positions (keys `rope.*`, tensor `rope_freqs.weight`): {0}")]
     Rope(#[from] RopeTableError),
-    /// The KV cache asked for does not fit an address space.
+    /// The system has no room for the KV cache asked for.
     #[error(
         "a KV cache of {num_kv_blocks} blocks for {num_layers} layers of {num_kv_heads} heads of {head_dim} is too large"
     )]

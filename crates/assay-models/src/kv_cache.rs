@@ -1,6 +1,6 @@
 //! Keys and values of all layers, in blocks. Storage only: who owns a block is the engine's business.
 
-use assay_kernels::attention::{KV_BLOCK_TOKENS, KvLayer};
+use assay_kernels::attention::KvLayer;
 
 use crate::config::ModelConfig;
 use crate::error::ModelError;
@@ -15,12 +15,10 @@ impl KvCache {
     /// Storage for `num_blocks` blocks a layer; memory is taken from the system as blocks are first written.
     ///
     /// # Errors
-    /// [`ModelError::KvCacheTooLarge`] when the whole cache does not fit an address space.
+    /// [`ModelError::KvCacheTooLarge`] when the system has no room for the whole cache.
     pub(crate) fn new(config: &ModelConfig, num_blocks: usize) -> Result<Self, ModelError> {
-        let fits = block_bytes(config)
-            .checked_mul(num_blocks)
-            .is_some_and(|bytes| isize::try_from(bytes).is_ok());
-        if !fits || u32::try_from(num_blocks).is_err() {
+        let bytes = config.kv_block_bytes().checked_mul(num_blocks);
+        if u32::try_from(num_blocks).is_err() || !bytes.is_some_and(can_allocate) {
             return Err(ModelError::KvCacheTooLarge {
                 num_kv_blocks: num_blocks,
                 num_layers: config.num_hidden_layers,
@@ -40,7 +38,7 @@ impl KvCache {
     }
 }
 
-/// Bytes of one block across all layers, K and V together; the configuration's ranges keep it from overflowing.
-pub(crate) fn block_bytes(config: &ModelConfig) -> usize {
-    config.num_hidden_layers * config.key_value_size() * KV_BLOCK_TOKENS * 2 * size_of::<u16>()
+/// Asks the system for `bytes` and gives them back: sizes come from a file, and a refusal later would abort.
+fn can_allocate(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }

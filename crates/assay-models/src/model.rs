@@ -12,7 +12,7 @@ use crate::arch::{self, Network};
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::forward::{ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo};
-use crate::kv_cache::{self, KvCache};
+use crate::kv_cache::KvCache;
 use crate::pass::{Buffers, Pass};
 use crate::weights::{ProgressFn, WeightLoader};
 
@@ -63,8 +63,8 @@ impl Model {
         let context_length = context_length(&config, &options)?;
         let mut loader = WeightLoader::new(file);
         let network = arch::build(&config, context_length, &mut loader)?;
-        let kv_cache = KvCache::new(&config, options.num_kv_blocks)?;
         loader.finish(&options.compute, options.progress)?;
+        let kv_cache = KvCache::new(&config, options.num_kv_blocks)?;
         let info = ModelInfo {
             architecture: config.architecture.name().to_owned(),
             name: config.name.clone(),
@@ -90,11 +90,6 @@ impl Model {
     /// The file's hyperparameters.
     pub fn config(&self) -> &ModelConfig {
         &self.config
-    }
-
-    /// Bytes of one KV block across all layers.
-    pub fn kv_block_bytes(&self) -> usize {
-        kv_cache::block_bytes(&self.config)
     }
 }
 

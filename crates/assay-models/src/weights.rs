@@ -192,15 +192,18 @@ impl<'a> WeightLoader<'a> {
     }
 
     fn floats(&mut self, tensor: &TensorInfo, len: usize) -> Vec<f32> {
-        let mut values = vec![0.0; len];
-        let is_float = FLOAT_TYPES.contains(&tensor.dtype);
-        let read = quant::dequantize(tensor.dtype, self.file.tensor_bytes(tensor), &mut values);
-        if !is_float || read.is_err() {
-            self.problems.push(TensorProblem::Type {
-                name: tensor.name.clone(),
-                found: tensor.dtype.name().to_owned(),
-            });
+        let mut values = Vec::new();
+        if FLOAT_TYPES.contains(&tensor.dtype) {
+            values.resize(len, 0.0);
+            let bytes = self.file.tensor_bytes(tensor);
+            if quant::dequantize(tensor.dtype, bytes, &mut values).is_ok() {
+                return values;
+            }
         }
+        self.problems.push(TensorProblem::Type {
+            name: tensor.name.clone(),
+            found: tensor.dtype.name().to_owned(),
+        });
         values
     }
 }

@@ -1,10 +1,13 @@
 //! Reads a JSON request body under the limits: type, encoding, size, time.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderName, header};
 use bytes::BytesMut;
 use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::error::ApiError;
@@ -14,8 +17,63 @@ use crate::state::AppState;
 /// answer instead of a broken connection.
 const DISCARD_BYTES: usize = 64 << 20;
 
+/// Unit in which the memory for all bodies is shared out.
+const BUDGET_UNIT_BYTES: usize = 1 << 10;
+
 /// The bytes of a body that was declared as JSON.
-pub(crate) struct JsonBody(pub(crate) Bytes);
+#[derive(Debug)]
+pub(crate) struct JsonBody {
+    pub(crate) bytes: Bytes,
+    /// Held as long as the body counts.
+    _share: BodyShare,
+}
+
+/// Memory for all bodies at once: many clients with large bodies must not add up to more than there is.
+#[derive(Debug)]
+pub(crate) struct BodyBudget(Arc<Semaphore>);
+
+/// One body's part of it.
+#[derive(Debug)]
+struct BodyShare {
+    budget: Arc<Semaphore>,
+    taken: Option<OwnedSemaphorePermit>,
+    num_units: usize,
+}
+
+impl BodyBudget {
+    pub(crate) fn new(all_bodies_bytes: usize) -> Self {
+        let num_units = all_bodies_bytes / BUDGET_UNIT_BYTES;
+        Self(Arc::new(Semaphore::new(
+            num_units.min(Semaphore::MAX_PERMITS),
+        )))
+    }
+
+    fn share(&self) -> BodyShare {
+        BodyShare {
+            budget: Arc::clone(&self.0),
+            taken: None,
+            num_units: 0,
+        }
+    }
+}
+
+impl BodyShare {
+    /// Takes what `num_bytes` in all need; never waits, since two that wait for each other would for ever.
+    fn grow_to(&mut self, num_bytes: usize) -> Result<(), ApiError> {
+        let needed = num_bytes.div_ceil(BUDGET_UNIT_BYTES);
+        let more = needed.saturating_sub(self.num_units);
+        let more = u32::try_from(more).map_err(|_| ApiError::QueueFull)?;
+        let permit = Arc::clone(&self.budget)
+            .try_acquire_many_owned(more)
+            .map_err(|_| ApiError::QueueFull)?;
+        match &mut self.taken {
+            Some(taken) => taken.merge(permit),
+            none => *none = Some(permit),
+        }
+        self.num_units = self.num_units.max(needed);
+        Ok(())
+    }
+}
 
 impl FromRequest<AppState> for JsonBody {
     type Rejection = ApiError;
@@ -27,6 +85,7 @@ impl FromRequest<AppState> for JsonBody {
         let declared = length(request.headers());
         let mut body = request.into_body();
         let mut collected = BytesMut::new();
+        let mut share = app.body_budget().share();
         if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
             // A client that asked first has sent nothing yet.
             if !expects_continue {
@@ -39,7 +98,12 @@ impl FromRequest<AppState> for JsonBody {
         loop {
             let frame = timeout(limits.body_timeout, body.frame()).await;
             let data = match frame.map_err(|_| ApiError::BodyTimeout)? {
-                None => return Ok(Self(collected.freeze())),
+                None => {
+                    return Ok(Self {
+                        bytes: collected.freeze(),
+                        _share: share,
+                    });
+                }
                 Some(Err(_)) => return Err(ApiError::BodyBroken),
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };
@@ -50,6 +114,7 @@ impl FromRequest<AppState> for JsonBody {
                     limit_bytes: limits.body_bytes,
                 });
             }
+            share.grow_to(collected.len() + data.len())?;
             collected.extend_from_slice(&data);
         }
     }

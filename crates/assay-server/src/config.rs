@@ -36,6 +36,8 @@ pub struct ServerConfig {
 pub struct Limits {
     /// Largest body.
     pub body_bytes: usize,
+    /// Bytes of all bodies that are being read or made into prompts.
+    pub all_bodies_bytes: usize,
     /// Largest header block.
     pub header_bytes: usize,
     /// Most connections at once.
@@ -54,6 +56,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
+            all_bodies_bytes: 512 << 20,
             header_bytes: 64 << 10,
             num_connections: 4_096,
             header_timeout: Duration::from_secs(60),

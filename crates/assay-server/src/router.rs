@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
-use tower_http::cors::{Any, CorsLayer};
+use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::error::ApiError;
 use crate::layers::{auth, request_id, site};
@@ -53,6 +53,8 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_origin(origins)
         .allow_methods(Any)
-        .allow_headers(Any);
+        // A wildcard would leave out `Authorization`.
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([request_id::X_REQUEST_ID, routes::chat::X_ASSAY_IGNORED]);
     Some(layer)
 }

@@ -10,6 +10,7 @@ use assay_engine::{EngineHandle, EngineState, EngineStats, RequestId};
 use assay_tokenizer::{ChatTemplate, Tokenizer};
 use tokio::sync::Semaphore;
 
+use crate::body::BodyBudget;
 use crate::config::ServerConfig;
 use crate::convert::request::{self, ModelLimits};
 use crate::convert::response::{ReplyHead, ReplyNames};
@@ -36,6 +37,7 @@ struct Shared {
     keys: ApiKeys,
     metrics: Arc<Metrics>,
     lifecycle: Lifecycle,
+    body_budget: BodyBudget,
     tokenizing: Arc<Semaphore>,
     next_request: AtomicU64,
 }
@@ -65,6 +67,7 @@ impl AppState {
             keys: ApiKeys::new(&config.api_keys),
             metrics: Arc::new(Metrics::new(&config.model_id)),
             lifecycle: Lifecycle::new(),
+            body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
             tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
             next_request: AtomicU64::new(0),
             config,
@@ -77,6 +80,10 @@ impl AppState {
 
     pub(crate) fn keys(&self) -> &ApiKeys {
         &self.0.keys
+    }
+
+    pub(crate) fn body_budget(&self) -> &BodyBudget {
+        &self.0.body_budget
     }
 
     pub(crate) fn text(&self) -> &ModelText {

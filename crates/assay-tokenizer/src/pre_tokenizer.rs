@@ -105,8 +105,8 @@ fn patterns(pre: &str) -> Option<&'static [Pattern]> {
         "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" => {
             &[EACH_DIGIT, GPT2]
         }
-        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "lfm2" | "pixtral" | "dbrx"
-        | "smaug-bpe" | "glm4" | "chatglm-bpe" => &[LLAMA3],
+        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "lfm2" | "dbrx" | "smaug-bpe"
+        | "glm4" | "chatglm-bpe" => &[LLAMA3],
         "qwen2" | "deepseek-r1-qwen" | "stablelm2" | "megrez" | "hunyuan" => &[QWEN2],
         "qwen35" => &[QWEN35],
         "gpt-4o" | "llama4" => &[GPT4O],
@@ -145,7 +145,7 @@ fn patterns(pre: &str) -> Option<&'static [Pattern]> {
 pub(crate) fn takes_whole_words(pre: &str) -> bool {
     matches!(
         pre,
-        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "lfm2" | "pixtral" | "glm4" | "tekken"
+        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "lfm2" | "glm4" | "tekken"
     )
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn takes_whole_words(pre: &str) -> bool {
 pub(crate) fn begins_with_bos(pre: &str) -> bool {
     matches!(
         pre,
-        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "lfm2" | "pixtral" | "tekken"
+        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "lfm2" | "tekken"
     )
 }
 
@@ -234,7 +234,7 @@ impl Cut {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 33] = [
+    const NAMES: [&str; 32] = [
         "gpt-2",
         "mpt",
         "olmo",
@@ -250,7 +250,6 @@ mod tests {
         "llama-bpe",
         "falcon3",
         "lfm2",
-        "pixtral",
         "dbrx",
         "smaug-bpe",
         "glm4",

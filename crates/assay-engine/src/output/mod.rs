@@ -6,6 +6,7 @@ mod utf8;
 
 pub use text::{Pushed, TextEnd, TextPipeline};
 
+use assay_constrain::MatchError;
 use assay_models::TokenId;
 
 /// Scores of one generated token, over the whole vocabulary.
@@ -102,6 +103,9 @@ pub enum RequestError {
         /// Position of the token whose row it was; its successor was to be drawn.
         position: u32,
     },
+    /// The request's constraint could not be followed further.
+    #[error("constraint: {0}")]
+    Constraint(#[from] MatchError),
     /// The engine stopped before the reply was complete.
     #[error("the engine stopped")]
     EngineStopped,

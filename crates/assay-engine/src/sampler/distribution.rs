@@ -1,7 +1,9 @@
 //! The distribution a token is drawn from: scores after bias, penalties and temperature, and the
 //! candidates that top-k, top-p and min-p left.
 
-use assay_kernels::exp64::{exp64, ln64};
+use assay_constrain::TokenMask;
+use assay_kernels::Compute;
+use assay_kernels::exp64::{exp64_slice, ln64};
 use assay_models::TokenId;
 
 use crate::output::TopLogprob;
@@ -28,9 +30,9 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// All the mass on the best score, ties by lower id.
-    pub(super) fn point_mass(scores: Vec<f64>) -> Self {
-        let token_id = argmax(&scores);
+    /// All the mass on the best score that `mask` allows, ties by lower id.
+    pub(super) fn point_mass(scores: Vec<f64>, mask: Option<&TokenMask>) -> Self {
+        let token_id = argmax(&scores, mask);
         Self {
             max_score: scores[token_id as usize],
             scores,
@@ -41,17 +43,33 @@ impl Distribution {
         }
     }
 
-    /// Softmax over `token_ids`, ascending; `max_score` is finite.
-    pub(super) fn softmax(
+    /// Softmax over all scores, of which `max_score` is the best and finite.
+    pub(super) fn softmax(compute: &Compute, scores: Vec<f64>, max_score: f64) -> Self {
+        let weights = weights(compute, scores.iter().copied(), max_score);
+        let candidates = (0..)
+            .zip(weights)
+            .map(|(token_id, weight)| Candidate { token_id, weight })
+            .collect();
+        Self {
+            scores,
+            max_score,
+            candidates,
+        }
+    }
+
+    /// Softmax over the scores of `token_ids` alone, ascending; `max_score` is among them and finite.
+    pub(super) fn softmax_of(
+        compute: &Compute,
         scores: Vec<f64>,
         max_score: f64,
-        token_ids: impl Iterator<Item = TokenId>,
+        token_ids: &[TokenId],
     ) -> Self {
+        let kept = token_ids.iter().map(|&id| scores[id as usize]);
+        let weights = weights(compute, kept, max_score);
         let candidates = token_ids
-            .map(|token_id| Candidate {
-                token_id,
-                weight: exp64(scores[token_id as usize] - max_score),
-            })
+            .iter()
+            .zip(weights)
+            .map(|(&token_id, weight)| Candidate { token_id, weight })
             .collect();
         Self {
             scores,
@@ -124,11 +142,19 @@ impl Distribution {
     }
 }
 
-/// Index of the largest value, ties by lower index; no value is NaN.
-pub(super) fn argmax<T: PartialOrd + Copy>(values: &[T]) -> TokenId {
+/// exp(score − `max_score`) of each score.
+fn weights(compute: &Compute, scores: impl Iterator<Item = f64>, max_score: f64) -> Vec<f64> {
+    let mut weights: Vec<f64> = scores.map(|score| score - max_score).collect();
+    exp64_slice(compute, &mut weights);
+    weights
+}
+
+/// Index of the largest value that `mask` allows, ties by lower index; no value is NaN.
+pub(super) fn argmax<T: PartialOrd + Copy>(values: &[T], mask: Option<&TokenMask>) -> TokenId {
     let mut best: Option<(TokenId, T)> = None;
     for (token_id, &value) in (0..).zip(values) {
-        if best.is_none_or(|(_, best_value)| value > best_value) {
+        let is_allowed = mask.is_none_or(|mask| mask.allows(token_id));
+        if is_allowed && best.is_none_or(|(_, best_value)| value > best_value) {
             best = Some((token_id, value));
         }
     }

@@ -1,4 +1,4 @@
-//! How a token is drawn from a row of logits, in f64 and in a fixed order: bias, penalties,
+//! How a token is drawn from a row of logits, in f64 and in a fixed order: mask, bias, penalties,
 //! temperature, top-k, top-p, min-p, one uniform number, inverse CDF over ascending ids.
 //!
 //! Reads a row and leaves it untouched: log-probabilities were taken before. Knows no model and no
@@ -6,16 +6,19 @@
 
 mod bias;
 mod distribution;
+mod mask;
 mod min_p;
 mod penalties;
 pub mod rng;
 mod temperature;
-pub(crate) mod top_k;
+mod top_k;
 mod top_p;
 
 pub use distribution::Distribution;
 pub use penalties::SeenTokens;
 
+use assay_constrain::TokenMask;
+use assay_kernels::Compute;
 use assay_models::TokenId;
 
 use crate::request::SamplingParams;
@@ -31,13 +34,20 @@ pub struct DrawKey {
     pub position: u32,
 }
 
-/// Draws one token; `row` is finite.
-pub fn draw(row: &[f32], params: &SamplingParams, seen: &SeenTokens, key: DrawKey) -> TokenId {
+/// Draws one token; `row` is finite, and `mask` allows at least one of its ids.
+pub fn draw(
+    compute: &Compute,
+    row: &[f32],
+    mask: Option<&TokenMask>,
+    params: &SamplingParams,
+    seen: &SeenTokens,
+    key: DrawKey,
+) -> TokenId {
     if params.temperature == 0.0 && params.logit_bias.is_empty() && !penalties::are_on(params) {
         // f32 to f64 keeps order and ties.
-        return distribution::argmax(row);
+        return distribution::argmax(row, mask);
     }
-    draw_from(&distribution(row, params, seen), key)
+    draw_from(&distribution(compute, row, mask, params, seen), key)
 }
 
 /// Draws one token from a distribution that [`distribution`] built.
@@ -46,23 +56,34 @@ pub fn draw_from(distribution: &Distribution, key: DrawKey) -> TokenId {
     distribution.draw(rng::uniform(key.seed, key.choice_index, position))
 }
 
-/// The distribution that `params` make of `row`; `row` is finite.
+/// The distribution that `params` make of `row`; `row` is finite, and `mask` allows at least one of its ids.
+///
+/// What the mask leaves out has no mass, whatever its bias.
 ///
 /// Greedy is all mass on the best score. So is any setting that drives the best score to infinity,
 /// such as a temperature of 1e−300.
-pub fn distribution(row: &[f32], params: &SamplingParams, seen: &SeenTokens) -> Distribution {
+pub fn distribution(
+    compute: &Compute,
+    row: &[f32],
+    mask: Option<&TokenMask>,
+    params: &SamplingParams,
+    seen: &SeenTokens,
+) -> Distribution {
     let mut scores: Vec<f64> = row.iter().map(|&logit| f64::from(logit)).collect();
+    if let Some(mask) = mask {
+        mask::apply(&mut scores, mask);
+    }
     bias::apply(&mut scores, &params.logit_bias);
     if penalties::are_on(params) {
         penalties::apply(&mut scores, params, seen);
     }
     if params.temperature == 0.0 {
-        return Distribution::point_mass(scores);
+        return Distribution::point_mass(scores, mask);
     }
     temperature::apply(&mut scores, params.temperature);
     let max_score = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !max_score.is_finite() {
-        return Distribution::point_mass(scores);
+        return Distribution::point_mass(scores, mask);
     }
 
     let kept_by_top_k = params
@@ -70,10 +91,15 @@ pub fn distribution(row: &[f32], params: &SamplingParams, seen: &SeenTokens) -> 
         .map(|k| k as usize)
         .filter(|&k| k < scores.len())
         .map(|k| top_k::select(&scores, k));
-    let vocab = 0..u32::try_from(scores.len()).expect("token ids are u32");
-    let mut distribution = match kept_by_top_k {
-        Some(token_ids) => Distribution::softmax(scores, max_score, token_ids.into_iter()),
-        None => Distribution::softmax(scores, max_score, vocab),
+    let kept = match (kept_by_top_k, mask) {
+        (Some(kept), Some(mask)) => Some(mask::retained(kept, mask)),
+        (Some(kept), None) => Some(kept),
+        (None, Some(mask)) => Some(mask::allowed_ids(scores.len(), mask)),
+        (None, None) => None,
+    };
+    let mut distribution = match kept {
+        Some(kept) => Distribution::softmax_of(compute, scores, max_score, &kept),
+        None => Distribution::softmax(compute, scores, max_score),
     };
     if params.top_p < 1.0 {
         let total = distribution.total();

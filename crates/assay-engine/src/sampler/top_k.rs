@@ -12,32 +12,32 @@ pub(super) fn select(scores: &[f64], k: usize) -> Vec<TokenId> {
 }
 
 /// Ids of the `k` best of `scores`, best first.
-pub(crate) fn ranked<T: PartialOrd + Copy>(scores: &[T], k: usize) -> Vec<TokenId> {
+pub(super) fn ranked(scores: &[f64], k: usize) -> Vec<TokenId> {
     let mut best = best_of(scores, k);
     best.sort_unstable_by(better_first);
     best.into_iter().map(|ranked| ranked.token_id).collect()
 }
 
 #[derive(Clone, Copy)]
-struct Ranked<T> {
-    score: T,
+struct Ranked {
+    score: f64,
     token_id: TokenId,
 }
 
 /// Larger score, then smaller id. Scores are never NaN here.
-fn better_first<T: PartialOrd>(a: &Ranked<T>, b: &Ranked<T>) -> Ordering {
+fn better_first(a: &Ranked, b: &Ranked) -> Ordering {
     b.score
         .partial_cmp(&a.score)
         .unwrap_or(Ordering::Equal)
         .then(a.token_id.cmp(&b.token_id))
 }
 
-fn best_of<T: PartialOrd + Copy>(scores: &[T], k: usize) -> Vec<Ranked<T>> {
+fn best_of(scores: &[f64], k: usize) -> Vec<Ranked> {
     if k == 0 {
         return Vec::new();
     }
-    let mut best: Vec<Ranked<T>> = Vec::with_capacity(k.saturating_mul(2).min(scores.len()));
-    let mut worst_kept: Option<T> = None;
+    let mut best: Vec<Ranked> = Vec::with_capacity(k.saturating_mul(2).min(scores.len()));
+    let mut worst_kept: Option<f64> = None;
     for (token_id, &score) in (0..).zip(scores) {
         // Ids ascend, so a tie with the worst of k kept tokens loses.
         if worst_kept.is_some_and(|worst| score <= worst) {

@@ -195,6 +195,7 @@ pub(crate) fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Reques
             mode: LogprobsMode::Raw,
             include_end: false,
         }),
+        constraint: None,
         stop: Vec::new(),
         end_token_ids: Vec::new(),
     }

@@ -1,6 +1,6 @@
 //! One request at a time: text, entries, finish reasons.
 
-use assay_engine::FinishReason;
+use assay_engine::{FinishReason, SamplingParams};
 use assay_testkit::scripted::{ScriptedModel, ScriptedVocab, replying};
 
 use crate::collect::{ChoiceReply, reply_alone, request};
@@ -71,7 +71,7 @@ fn plain_text_ends_at_the_end_token_which_has_no_entry() {
 }
 
 #[test]
-fn halves_of_a_character_leave_together() {
+fn halves_of_a_character_leave_together_fault_42() {
     let reply = check_generation(&Case {
         pieces: &[],
         reply: &[b"a", b"\xE2", b"\x82", b"\xAC", b"b"],
@@ -87,7 +87,7 @@ fn halves_of_a_character_leave_together() {
 
 /// S7.
 #[test]
-fn length_inside_a_character_keeps_the_piece_unspelled() {
+fn length_inside_a_character_keeps_the_piece_unspelled_fault_49() {
     let reply = check_generation(&Case {
         pieces: &[b"a\xE2\x82"],
         reply: &[b"x", b"a\xE2\x82", b"\xAC"],
@@ -101,7 +101,7 @@ fn length_inside_a_character_keeps_the_piece_unspelled() {
 }
 
 #[test]
-fn unfinished_character_before_the_end_token_is_replaced() {
+fn unfinished_character_before_the_end_token_is_replaced_fault_47() {
     check_generation(&Case {
         pieces: &[],
         reply: &[b"x", b"\xE2", b"\x82"],
@@ -129,7 +129,7 @@ fn invalid_bytes_are_replaced_where_they_prove_invalid() {
 
 /// S6, S4: the token in which the stop begins is cut, those after it have no entry.
 #[test]
-fn stop_inside_a_token_cuts_its_entry() {
+fn stop_inside_a_token_cuts_its_entry_faults_54_55_58() {
     let reply = check_generation(&Case {
         pieces: &[b"one.", b"!two"],
         reply: &[b"x", b"one.", b"!two"],
@@ -144,7 +144,7 @@ fn stop_inside_a_token_cuts_its_entry() {
 }
 
 #[test]
-fn stop_that_is_not_completed_is_released() {
+fn stop_that_is_not_completed_is_released_once_faults_53_57() {
     let reply = check_generation(&Case {
         pieces: &[],
         reply: &[b"a", b".", b"b", b"."],
@@ -186,7 +186,7 @@ fn stop_that_is_a_split_character_takes_both_halves() {
 }
 
 #[test]
-fn the_match_that_ends_first_wins_and_is_cut_whole() {
+fn the_match_that_ends_first_wins_and_is_cut_whole_faults_61_62() {
     check_generation(&Case {
         pieces: &[b"xabcd"],
         reply: &[b"xabcd"],
@@ -196,4 +196,28 @@ fn the_match_that_ends_first_wins_and_is_cut_whole() {
         entries: &["x"],
         finish: stopped("abc"),
     });
+}
+
+/// The counts of the reply reach the sampler, and stay right over many steps.
+#[test]
+fn penalties_see_the_reply_so_far() {
+    let table = vec![vec![b'x']; 3];
+    let row = [3.0, 2.0, 1.5];
+    let drawn = |presence_penalty, frequency_penalty| {
+        let mut request = request(vec![2], 6);
+        request.sampling = SamplingParams {
+            presence_penalty,
+            frequency_penalty,
+            ..SamplingParams::greedy()
+        };
+        let model = ScriptedModel::new(3, move |_| row.to_vec());
+        reply_alone(model, &table, request)
+            .expect("no failure")
+            .token_ids()
+    };
+    assert_eq!(drawn(0.0, 0.0), [0; 6]);
+    // 3 − 2 = 1 is below 2 and 1.5, and stays there; 2 − 2 and 1.5 − 2 are below 1.
+    assert_eq!(drawn(2.0, 0.0), [0, 1, 2, 0, 0, 0]);
+    // Scores 3, 2, 1.5 fall by 1 with each draw: ties go to the lower id.
+    assert_eq!(drawn(0.0, 1.0), [0, 0, 1, 2, 0, 1]);
 }

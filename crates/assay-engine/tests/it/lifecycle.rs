@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{
     EngineConfig, EngineHandle, EngineState, EngineStats, FinishReason, LogprobsMode,
-    LogprobsParams, OutputEvent, Request, RequestError, SamplingParams, SpawnError, SubmitError,
-    TokenBytes,
+    LogprobsParams, OutputEvent, Request, RequestError, SamplingParams, SubmitError,
 };
 use assay_testkit::scripted::{
     ScriptedModel, ScriptedVocab, StepGate, background_row, forcing_row, nan_row,
@@ -80,9 +79,9 @@ fn a_full_queue_refuses_and_recovers() {
     assert_eq!(engine.stats().num_finished_length, 4);
 }
 
-/// Known fault 153: no work for a queued request whose client has gone.
+/// No work for a queued request whose client has gone.
 #[test]
-fn a_queued_request_whose_client_left_never_runs() {
+fn a_queued_request_whose_client_left_never_runs_fault_153() {
     let (engine, gate) = held_engine(one_at_a_time());
     let running = submit(&engine, request(vec![1], 2));
     gate.wait_held();
@@ -99,7 +98,7 @@ fn a_queued_request_whose_client_left_never_runs() {
     queued.assert_silent();
 }
 
-/// O4, known faults 154–158: prefill and decode, slot and blocks free after one step.
+/// O4: prefill and decode, slot and blocks free after one step.
 fn check_leaving_frees_within_a_step(num_prompt: usize, num_steps_before: usize) {
     let (engine, gate) = held_engine(one_at_a_time());
     let client = submit(&engine, request(vec![5; num_prompt], 30));
@@ -125,17 +124,17 @@ fn check_leaving_frees_within_a_step(num_prompt: usize, num_steps_before: usize)
 }
 
 #[test]
-fn leaving_in_prefill_frees_within_a_step() {
+fn leaving_in_prefill_frees_within_a_step_faults_155_157() {
     check_leaving_frees_within_a_step(100, 1);
 }
 
 #[test]
-fn leaving_in_decode_frees_within_a_step() {
+fn leaving_in_decode_frees_within_a_step_fault_154() {
     check_leaving_frees_within_a_step(10, 3);
 }
 
 #[test]
-fn an_abandoned_channel_is_a_cancel() {
+fn an_abandoned_channel_is_a_cancel_fault_159() {
     let (engine, gate) = held_engine(EngineConfig::default());
     let client = submit(&engine, request(vec![5], 30));
     gate.wait_held();
@@ -188,7 +187,7 @@ fn a_nan_row_fails_its_request_and_no_neighbour() {
 
 /// R8: each choice its own stream, whatever the places in a batch.
 #[test]
-fn more_choices_than_places_queue_and_keep_their_streams() {
+fn more_choices_than_places_queue_and_keep_their_streams_faults_106_107() {
     let replies = |num_choices, max_num_seqs| {
         let config = EngineConfig {
             max_num_seqs,
@@ -286,7 +285,7 @@ fn the_last_handle_takes_the_engine_with_it() {
 
 /// A broken invariant ends the engine, tells everybody, and shows in its state.
 #[test]
-fn a_panicking_step_ends_the_engine_in_order() {
+fn a_panicking_step_ends_the_engine_in_order_fault_126() {
     let vocab_size = vocab().vocab_size();
     let gate = StepGate::default();
     gate.close();
@@ -312,111 +311,6 @@ fn a_panicking_step_ends_the_engine_in_order() {
         Client::submit(&engine, request(vec![3], 3)).err(),
         Some(SubmitError::Stopped)
     );
-}
-
-#[test]
-fn what_cannot_fit_is_refused_with_the_counts() {
-    let engine = |num_kv_blocks| {
-        let model = model()
-            .with_kv_pool(num_kv_blocks, 8)
-            .with_context_length(100);
-        spawn(model, vocab().token_bytes(), EngineConfig::default())
-    };
-    let too_long = |limit_tokens| {
-        Some(SubmitError::TooLong {
-            prompt_tokens: 60,
-            max_tokens: 41,
-            limit_tokens,
-        })
-    };
-    let long = request(vec![1; 60], 41);
-    assert_eq!(
-        Client::submit(&engine(1000), long.clone()).err(),
-        too_long(100)
-    );
-    assert_eq!(Client::submit(&engine(5), long).err(), too_long(40));
-    let reply = submit(&engine(1000), request(vec![1; 60], 40))
-        .collect(1)
-        .expect("it fits to the token");
-    assert_eq!(reply[0].entries.len(), 40);
-    let reply = submit(&engine(5), request(vec![1; 20], 20))
-        .collect(1)
-        .expect("it fits the pool to the token");
-    assert_eq!(reply[0].finish, Some(FinishReason::Length));
-}
-
-/// A field, and how to spoil it given the first id past the vocabulary.
-type BadField = (&'static str, fn(&mut Request, u32));
-
-#[test]
-fn bad_fields_are_refused_by_name() {
-    let engine = spawn(model(), vocab().token_bytes(), EngineConfig::default());
-    let past_vocab = vocab().vocab_size() as u32;
-    let cases: [BadField; 16] = [
-        ("prompt_token_ids", |r, _| r.prompt_token_ids.clear()),
-        ("prompt_token_ids", |r, past| r.prompt_token_ids.push(past)),
-        ("num_choices", |r, _| r.num_choices = 0),
-        ("max_tokens", |r, _| r.max_tokens = 0),
-        ("stop", |r, _| r.stop.push(String::new())),
-        ("logprobs.top_logprobs", |r, _| {
-            r.logprobs = Some(LogprobsParams {
-                top_logprobs: 21,
-                mode: LogprobsMode::Raw,
-                include_end: false,
-            });
-        }),
-        ("sampling.logit_bias", |r, past| {
-            r.sampling.logit_bias = vec![(past, 1.0)];
-        }),
-        ("sampling.logit_bias", |r, _| {
-            r.sampling.logit_bias = vec![(0, f64::NAN)];
-        }),
-        ("sampling.repetition_penalty", |r, _| {
-            r.sampling.repetition_penalty = 0.0;
-        }),
-        ("sampling.presence_penalty", |r, _| {
-            r.sampling.presence_penalty = 2.1;
-        }),
-        ("sampling.frequency_penalty", |r, _| {
-            r.sampling.frequency_penalty = f64::NAN;
-        }),
-        ("sampling.temperature", |r, _| r.sampling.temperature = -0.1),
-        ("sampling.top_k", |r, _| r.sampling.top_k = Some(0)),
-        ("sampling.top_p", |r, _| r.sampling.top_p = 0.0),
-        ("sampling.top_p", |r, _| r.sampling.top_p = 1.1),
-        ("sampling.min_p", |r, _| r.sampling.min_p = f64::INFINITY),
-    ];
-    for (field, spoil) in cases {
-        let mut request = request(vec![1], 1);
-        spoil(&mut request, past_vocab);
-        match Client::submit(&engine, request).err() {
-            Some(SubmitError::Invalid(invalid)) => assert_eq!(invalid.field, field),
-            other => panic!("{field}: {other:?}"),
-        }
-    }
-    submit(&engine, request(vec![1], 1))
-        .collect(1)
-        .expect("the engine lives");
-}
-
-#[test]
-fn impossible_limits_do_not_start() {
-    let spawn = |config| {
-        let table = std::sync::Arc::new(TokenBytes::new(vocab().token_bytes()));
-        assay_engine::Engine::spawn(Box::new(model()), table, config).err()
-    };
-    let config = EngineConfig {
-        max_num_seqs: 9,
-        max_num_batched_tokens: 8,
-        ..EngineConfig::default()
-    };
-    match spawn(config) {
-        Some(SpawnError::InvalidConfig { field, .. }) => {
-            assert_eq!(field, "max_num_batched_tokens");
-        }
-        other => panic!("{other:?}"),
-    }
-    assert!(spawn(EngineConfig::default()).is_none());
 }
 
 /// S4: the end token has no entry; asked for, it comes apart, with its scores.
@@ -465,7 +359,7 @@ fn the_ending_token_is_reported_where_asked() {
 
 /// O2: A's tail is held by its stop string while B generates; each spells its own.
 #[test]
-fn held_text_stays_with_its_own_request() {
+fn held_text_stays_with_its_own_request_faults_51_105() {
     let vocab_size = vocab().vocab_size();
     let gate = StepGate::default();
     gate.close();

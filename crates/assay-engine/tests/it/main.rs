@@ -2,9 +2,12 @@
 //! (scheduler, text pipeline, sampler) against naive references.
 
 mod collect;
+mod constraints;
 mod generation;
 mod invariance;
 mod lifecycle;
+mod limits;
+mod real_path;
 mod sampling;
 mod scheduling;
 mod scores;

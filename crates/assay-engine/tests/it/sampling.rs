@@ -1,10 +1,18 @@
 //! The sampler against a naive one: full sorts, plain loops, the standard library's exp.
 
+use std::num::NonZeroUsize;
+
 use assay_engine::SamplingParams;
 use assay_engine::sampler::{self, DrawKey, SeenTokens};
+use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::TokenId;
 use assay_testkit::scripted::background_row;
 use proptest::prelude::*;
+
+/// Every width gives the same bits, so one is enough here.
+fn compute() -> Compute {
+    Compute::new(Isa::detect(), ThreadPool::new(NonZeroUsize::MIN))
+}
 
 fn key(seed: u64, choice_index: u32, position: u32) -> DrawKey {
     DrawKey {
@@ -77,7 +85,7 @@ fn seen(prompt: &[TokenId], reply: &[TokenId]) -> SeenTokens {
 
 fn check_distribution(row: &[f32], params: &SamplingParams, prompt: &[TokenId], reply: &[TokenId]) {
     let expected = naive_probabilities(row, params, prompt, reply);
-    let distribution = sampler::distribution(row, params, &seen(prompt, reply));
+    let distribution = sampler::distribution(&compute(), row, None, params, &seen(prompt, reply));
     for (id, &expected) in (0..).zip(&expected) {
         let got = distribution.logprob(id).exp();
         assert!(
@@ -91,7 +99,14 @@ fn check_distribution(row: &[f32], params: &SamplingParams, prompt: &[TokenId], 
         a.logprob > b.logprob || (a.logprob == b.logprob && a.token_id < b.token_id)
     }));
     for position in 0..20 {
-        let token_id = sampler::draw(row, params, &seen(prompt, reply), key(5, 0, position));
+        let token_id = sampler::draw(
+            &compute(),
+            row,
+            None,
+            params,
+            &seen(prompt, reply),
+            key(5, 0, position),
+        );
         assert!(expected[token_id as usize] > 0.0, "drew {token_id}");
     }
 }
@@ -138,7 +153,8 @@ fn draws_come_as_often_as_their_probability() {
         .map(|l| l / 4.0)
         .collect::<Vec<_>>();
     let expected = naive_probabilities(&row, &warm(), &[], &[]);
-    let distribution = sampler::distribution(&row, &warm(), &SeenTokens::default());
+    let distribution =
+        sampler::distribution(&compute(), &row, None, &warm(), &SeenTokens::default());
     let num_draws = 40_000;
     let mut counts = [0_u32; 12];
     for position in 0..num_draws {
@@ -162,7 +178,7 @@ fn the_same_key_draws_the_same_and_another_another() {
         (0..50)
             .map(|position| {
                 let key = key(seed, choice_index, position);
-                sampler::draw(&row, &warm(), &SeenTokens::default(), key)
+                sampler::draw(&compute(), &row, None, &warm(), &SeenTokens::default(), key)
             })
             .collect()
     };
@@ -172,7 +188,7 @@ fn the_same_key_draws_the_same_and_another_another() {
 }
 
 fn check_support(row: &[f32], params: &SamplingParams, expected: &[TokenId]) {
-    let distribution = sampler::distribution(row, params, &SeenTokens::default());
+    let distribution = sampler::distribution(&compute(), row, None, params, &SeenTokens::default());
     let support: Vec<TokenId> = (0..row.len() as TokenId)
         .filter(|&id| distribution.logprob(id) > f64::NEG_INFINITY)
         .collect();
@@ -203,18 +219,27 @@ fn edges_of_top_k_top_p_and_min_p() {
 }
 
 #[test]
-fn greedy_takes_the_lower_id_of_a_tie_and_ignores_the_rest() {
+fn greedy_takes_the_lower_id_of_a_tie_and_the_bias_counts_always_fault_117() {
     let row = [0.5, 3.0, 3.0, -1.0];
     let greedy = SamplingParams::greedy();
     let unseen = SeenTokens::default();
-    assert_eq!(sampler::draw(&row, &greedy, &unseen, key(0, 0, 0)), 1);
+    assert_eq!(
+        sampler::draw(&compute(), &row, None, &greedy, &unseen, key(0, 0, 0)),
+        1
+    );
     let biased = SamplingParams {
         logit_bias: vec![(2, 0.25)],
         ..greedy
     };
-    assert_eq!(sampler::draw(&row, &biased, &unseen, key(0, 0, 0)), 2);
+    assert_eq!(
+        sampler::draw(&compute(), &row, None, &biased, &unseen, key(0, 0, 0)),
+        2
+    );
     // The bias counts for every choice and position.
-    assert_eq!(sampler::draw(&row, &biased, &unseen, key(9, 7, 3)), 2);
+    assert_eq!(
+        sampler::draw(&compute(), &row, None, &biased, &unseen, key(9, 7, 3)),
+        2
+    );
 }
 
 #[test]
@@ -225,9 +250,12 @@ fn settings_that_overflow_are_greedy_not_nan() {
         ..SamplingParams::greedy()
     };
     let unseen = SeenTokens::default();
-    assert_eq!(sampler::draw(&row, &tiny, &unseen, key(0, 0, 0)), 1);
     assert_eq!(
-        sampler::distribution(&row, &tiny, &unseen)
+        sampler::draw(&compute(), &row, None, &tiny, &unseen, key(0, 0, 0)),
+        1
+    );
+    assert_eq!(
+        sampler::distribution(&compute(), &row, None, &tiny, &unseen)
             .logprob(1)
             .to_bits(),
         0
@@ -246,7 +274,7 @@ fn penalties_by_hand() {
     // 0 in the prompt alone; 1 twice in the reply; 2 once in both; 3 never.
     let scores = [1.0, -4.0 - 0.5 - 0.5, 0.5 - 0.5 - 0.25, 0.0];
     let seen = seen(&[0, 2], &[1, 2, 1]);
-    let distribution = sampler::distribution(&row, &params, &seen);
+    let distribution = sampler::distribution(&compute(), &row, None, &params, &seen);
     for (id, score) in (0..).zip(scores) {
         let difference = distribution.logprob(id) - distribution.logprob(3);
         assert!(

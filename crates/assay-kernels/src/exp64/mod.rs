@@ -4,8 +4,10 @@
 //! in f64 and the Taylor series to 1/13!, by fma from the highest power down to `fma(fma(y, r, 1), r, 1)`.
 
 pub(crate) mod golden;
+mod slice;
 mod vector;
 
+pub use slice::exp64_slice;
 pub(crate) use vector::exp64_lanes;
 
 use crate::numerics::{

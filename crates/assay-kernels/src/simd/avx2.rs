@@ -126,6 +126,10 @@ unsafe impl Simd for Avx2 {
         intrinsic!(_mm256_cvtps_pd(_mm_loadu_ps(from)))
     }
     #[inline(always)]
+    unsafe fn load64(self, from: *const f64) -> __m256d {
+        intrinsic!(_mm256_loadu_pd(from))
+    }
+    #[inline(always)]
     unsafe fn store64(self, to: *mut f64, x: __m256d) {
         intrinsic!(_mm256_storeu_pd(to, x))
     }

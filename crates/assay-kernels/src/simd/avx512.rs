@@ -120,6 +120,10 @@ unsafe impl Simd for Avx512 {
         intrinsic!(_mm512_cvtps_pd(_mm256_loadu_ps(from)))
     }
     #[inline(always)]
+    unsafe fn load64(self, from: *const f64) -> __m512d {
+        intrinsic!(_mm512_loadu_pd(from))
+    }
+    #[inline(always)]
     unsafe fn store64(self, to: *mut f64, x: __m512d) {
         intrinsic!(_mm512_storeu_pd(to, x))
     }

@@ -76,6 +76,9 @@ pub(crate) unsafe trait Simd: Copy {
     /// `F64_LANES` f32 are readable at `from`.
     unsafe fn load_widened(self, from: *const f32) -> Self::F64;
     /// # Safety
+    /// `F64_LANES` f64 are readable at `from`.
+    unsafe fn load64(self, from: *const f64) -> Self::F64;
+    /// # Safety
     /// `F64_LANES` f64 are writable at `to`.
     unsafe fn store64(self, to: *mut f64, x: Self::F64);
     fn add64(self, a: Self::F64, b: Self::F64) -> Self::F64;

@@ -8,6 +8,7 @@ mod keys;
 mod rope;
 
 use assay_formats::GgufFile;
+use assay_kernels::attention::KV_BLOCK_TOKENS;
 
 use crate::error::ModelError;
 use keys::Keys;
@@ -200,6 +201,11 @@ impl ModelConfig {
     /// Elements of all key heads, and of all value heads, of a token.
     pub fn key_value_size(&self) -> usize {
         self.num_key_value_heads * self.head_dim
+    }
+
+    /// Bytes of one KV block across all layers, keys and values together; the ranges keep it from overflowing.
+    pub fn kv_block_bytes(&self) -> usize {
+        self.num_hidden_layers * self.key_value_size() * KV_BLOCK_TOKENS * 2 * size_of::<u16>()
     }
 }
 

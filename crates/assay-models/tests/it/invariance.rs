@@ -51,11 +51,15 @@ fn check_chunks_threads_isas(model: &TinyModel, numerics: Numerics) {
                 ..setup.clone()
             }
             .load();
-            for chunk_len in [PROMPT_TOKENS, 1, 7, 16, 100] {
+            let chunk_lens: &[usize] = match (isa, numerics, num_threads) {
                 // Token by token on the slowest path says nothing that the fast paths do not.
-                if isa == Isa::SCALAR && (chunk_len != 16 || num_threads == 1) {
-                    continue;
-                }
+                (Isa::SCALAR, _, 1) => &[],
+                (Isa::SCALAR, _, _) => &[16],
+                (_, Numerics::Fast, _) => &[PROMPT_TOKENS, 16],
+                (_, Numerics::Exact, 1) => &[PROMPT_TOKENS, 7],
+                (_, Numerics::Exact, _) => &[PROMPT_TOKENS, 1, 16, 100],
+            };
+            for &chunk_len in chunk_lens {
                 let found = chunked_prompt(&mut model, &prompt, chunk_len);
                 let what = format!("{} x{num_threads}, chunks of {chunk_len}", isa.name());
                 assert_same_bits(&what, &found, &expected);

@@ -195,7 +195,8 @@ fn report(what: &str, distance: &Distance) {
     }
 }
 
-fn check_exact(name: &str, file: &str) {
+/// `num_greedy` is the least number of greedy tokens that must have been recorded.
+fn check_exact(name: &str, file: &str, num_greedy: usize) {
     let recording = Recording::read(name);
     let distance = measure(&recording, &mut load(file, Numerics::Exact, Isa::detect()));
     report(&format!("{name}, exact"), &distance);
@@ -212,7 +213,7 @@ fn check_exact(name: &str, file: &str) {
     assert!(mean(&distance.full_kl) <= 5e-6, "mean KL of whole rows");
     let agreement = 1.0 - distance.flipped.len() as f64 / distance.true_token.len() as f64;
     assert!(agreement >= 0.999, "top-1 agreement {agreement}");
-    assert!(distance.num_greedy >= 500, "greedy tokens recorded");
+    assert!(distance.num_greedy >= num_greedy, "greedy tokens recorded");
     for (prompt, position, margin) in &distance.flipped_greedy {
         assert!(
             *margin < TIE_MARGIN,
@@ -270,7 +271,7 @@ fn check_isas(name: &str, file: &str) {
 
 #[test]
 fn smollm2_exact() {
-    check_exact("smollm2", SMOLLM2);
+    check_exact("smollm2", SMOLLM2, 750);
 }
 
 #[test]
@@ -285,7 +286,7 @@ fn smollm2_on_every_isa() {
 
 #[test]
 fn gemma3_exact() {
-    check_exact("gemma3", GEMMA3);
+    check_exact("gemma3", GEMMA3, 150);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Files that no model can have, or that we do not run: an error that names the key or the tensors.
 
+use assay_formats::GgufFile;
 use assay_formats::gguf::{Array, StringArray, Value};
 use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::{LoadOptions, Model, ModelError, Numerics};
@@ -351,5 +352,35 @@ fn files_that_are_accepted() {
     ];
     for (key, value) in different {
         assert_ne!(check(key, with(key, value)), plain, "{key}");
+    }
+}
+
+/// One bit at a time in everything before the weights: an error or a model that runs, never a panic.
+#[test]
+fn flipped_bits_never_panic() {
+    for tiny in [TinyModel::llama(), TinyModel::gemma3()] {
+        let good = tiny.build();
+        let weights: usize = tiny.tensors.iter().map(|tensor| tensor.bytes.len()).sum();
+        let header = good.len() - weights;
+        let (mut refused, mut ran) = (0, 0);
+        for round in 0..120_usize {
+            let bit = (round * 7_919 + 64) % (header * 8);
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let setup = Setup::from_bytes(&bytes);
+            let Ok(file) = GgufFile::open(&setup.path) else {
+                refused += 1;
+                continue;
+            };
+            match Model::load(&file, options()) {
+                Err(_) => refused += 1,
+                Ok(mut model) => {
+                    let rows = whole_prompt(&mut model, &[0, 1]);
+                    assert_eq!(rows.len(), 2, "bit {bit}");
+                    ran += 1;
+                }
+            }
+        }
+        assert!(refused > 40 && ran > 0, "refused {refused}, ran {ran}");
     }
 }

@@ -35,10 +35,13 @@ impl Setup {
 
     /// A model that is written to a temporary file first.
     pub(crate) fn tiny(model: &TinyModel) -> Self {
-        let dir = std::env::temp_dir();
-        let bytes = model.build();
-        let mut file = tempfile::NamedTempFile::new_in(dir).unwrap();
-        file.write_all(&bytes).unwrap();
+        Self::from_bytes(&model.build())
+    }
+
+    /// A file of `bytes`, written to a temporary place first.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
         // The handle deletes the file when the last copy of the setup is dropped.
         let path = file.path().to_owned();
         Self {

@@ -54,6 +54,7 @@ pub(crate) fn build(
             },
             include_end: asked.end,
         }),
+        constraint: None,
         stop: chat.stop.clone(),
         end_token_ids: text.end_token_ids(),
     })

@@ -13,7 +13,7 @@ use tracing::Instrument;
 use crate::error::ApiError;
 use crate::random::random_u64;
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest name taken over from a client.
 const MAX_ID_BYTES: usize = 128;

@@ -11,21 +11,21 @@ use crate::error::ApiError;
 use crate::sse;
 use crate::state::AppState;
 
-const X_ASSAY_IGNORED: HeaderName = HeaderName::from_static("x-assay-ignored");
+pub(crate) const X_ASSAY_IGNORED: HeaderName = HeaderName::from_static("x-assay-ignored");
 
 /// Longest list of ignored fields, in bytes; clients' header limits are not ours.
 const MAX_IGNORED_BYTES: usize = 1_024;
 
 pub(crate) async fn create(
     State(app): State<AppState>,
-    JsonBody(body): JsonBody,
+    body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let chat = ChatCompletionRequest::from_json(&body)?;
-    drop(body);
+    let chat = ChatCompletionRequest::from_json(&body.bytes)?;
     app.check_model(chat.model.as_deref())?;
     let ignored = ignored_header(&chat.ignored);
     let stream = chat.stream;
     let reply = app.submit(chat).await?;
+    drop(body);
     let mut response = match stream {
         Some(_) => sse::respond(reply, app.config().limits.keep_alive),
         None => Json(reply.collect().await?).into_response(),

@@ -128,6 +128,23 @@ async fn cors_is_off_unless_an_origin_is_named() {
         answer.header("access-control-allow-origin"),
         Some("https://page.example")
     );
+    let preflight = Request::builder().method("OPTIONS").uri(CHAT);
+    let preflight = preflight
+        .header("origin", "https://page.example")
+        .header("host", "localhost")
+        .header("access-control-request-method", "POST")
+        .header(
+            "access-control-request-headers",
+            "authorization,content-type",
+        );
+    let answer = world
+        .send(preflight.body(Body::empty()).expect("a request"))
+        .await;
+    let answer = answer.expect_status(StatusCode::OK);
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        Some("authorization,content-type")
+    );
     let closed = World::new();
     let local = [("origin", "http://localhost:3000"), ("host", "localhost")];
     let answer = send(&closed, "/v1/models", &local)

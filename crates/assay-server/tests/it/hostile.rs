@@ -198,6 +198,28 @@ async fn a_body_of_40_mib_is_413_with_and_without_a_length() {
     check_lives(&world).await;
 }
 
+#[tokio::test]
+async fn many_large_bodies_do_not_add_up() {
+    let mut setup = Setup::default();
+    setup.config.limits.all_bodies_bytes = 1 << 20;
+    let Served { world, address, .. } = setup.serve().await;
+    let half = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{}",
+        " ".repeat(900_000)
+    );
+    let mut first = TcpStream::connect(address).await.expect("a connection");
+    first.write_all(half.as_bytes()).await.expect("sent");
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let large = with(ask("x"), json!({"user": "x".repeat(400_000)}));
+    let answer = world.post(&large).await;
+    answer.error(StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    check_lives(&world).await;
+    drop(first);
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    world.post(&large).await.expect_status(StatusCode::OK);
+}
+
 /// Sends raw bytes and reads what comes until the server closes.
 async fn raw(address: std::net::SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.expect("a connection");

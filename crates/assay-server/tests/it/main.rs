@@ -2,14 +2,18 @@
 //! routes and concerns; test names carry the row of the specification that they check.
 
 mod access;
+mod asking;
+mod context;
 mod fields;
 mod hostile;
 mod joins;
 mod lifecycle;
-mod logprobs;
 mod models;
 mod probes;
 mod real_model;
+mod scored;
+mod spelling;
 mod stream;
+mod values;
 mod vocab;
 mod world;

@@ -174,3 +174,59 @@ async fn o3_s1_streams_of_the_real_model_add_up() {
         );
     }
 }
+
+/// A one-message request whose prompt is as many tokens long as asked.
+async fn sized(world: &World, num_prompt_tokens: u64) -> Value {
+    let body = |words: usize| {
+        json!({
+            "messages": [{"role": "user", "content": format!("Yes or no?{}", " yes".repeat(words))}],
+            "logprobs": true, "top_logprobs": 20, "temperature": 0, "max_tokens": 1,
+        })
+    };
+    let empty = world.reply(&body(0)).await["usage"]["prompt_tokens"]
+        .as_u64()
+        .expect("a count");
+    let words = usize::try_from(num_prompt_tokens - empty).expect("small");
+    let reply = world.reply(&body(words)).await;
+    assert_eq!(
+        reply["usage"]["prompt_tokens"], num_prompt_tokens,
+        "each word is one token"
+    );
+    body(words)
+}
+
+/// Eight equal requests at once, before and after a restart: sixteen times the same bits.
+async fn check_sixteen_alike(world: &World, num_prompt_tokens: u64) {
+    let body = sized(world, num_prompt_tokens).await;
+    let again = start();
+    let mut seen = std::collections::BTreeSet::new();
+    for world in [world, &again] {
+        let replies = futures_util::future::join_all((0..8).map(|_| world.reply(&body))).await;
+        seen.extend(replies.iter().map(choices));
+    }
+    assert_eq!(seen.len(), 1, "{num_prompt_tokens} tokens: {seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn section_6_116_scored_requests_then_16_alike_of_92_tokens() {
+    let world = start();
+    for number in 0..116 {
+        let body = json!({
+            "messages": [{"role": "user", "content": format!("{number}?")}],
+            "logprobs": 5, "max_tokens": 1, "seed": number,
+        });
+        let reply = world.reply(&body).await;
+        let choice = &reply["choices"][0];
+        let entries = choice["logprobs"]["content"].as_array().expect("entries");
+        assert!(
+            entries.len() == 1 || choice["message"]["content"] == "",
+            "{reply}"
+        );
+    }
+    check_sixteen_alike(&world, 92).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn section_6_16_alike_of_775_tokens() {
+    check_sixteen_alike(&start(), 775).await;
+}

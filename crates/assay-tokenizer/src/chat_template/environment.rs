@@ -238,6 +238,14 @@ fn call_method(
             parts.reverse();
             return Ok(strings(parts));
         }
+        // A width in the format makes text out of nothing.
+        (Some(text), "format", ..)
+            if text
+                .split(|c: char| !c.is_ascii_digit())
+                .any(|w| w.len() > 4) =>
+        {
+            return Err(too_large());
+        }
         (Some(separator), "join", ..) => {
             return join(args.first().unwrap_or(&Value::UNDEFINED), separator, max);
         }

@@ -10,6 +10,7 @@ mod definitions;
 mod detokenizing;
 mod fixtures;
 mod performance;
+mod real_model;
 mod recorded_ids;
 mod template_limits;
 mod templates;

@@ -64,6 +64,37 @@ fn check_recorded(vocabulary: &str, tokenizer: &Tokenizer, special: SpecialText,
     );
 }
 
+/// Text taken as words spells itself, byte for byte, and never becomes structure.
+fn check_words(vocabulary: &str, tokenizer: &Tokenizer) {
+    let recorded: Map<String, Json> = serde_json::from_str(RECORDED).unwrap();
+    let options = EncodeOptions {
+        add_special: SpecialTokens::Omit,
+        parse_special: SpecialText::Literal,
+    };
+    for text in recorded["texts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap())
+    {
+        let ids = tokenizer.encode(text, options).unwrap();
+        let special = ids.iter().find(|&&id| tokenizer.is_special(id));
+        assert_eq!(special, None, "{vocabulary}: {text:?} as {ids:?}");
+        // These put a space in front, after user-defined tokens too; phi-3 takes blanks away.
+        let has_prefix = ["llama-spm", "phi-3", "baichuan"].contains(&vocabulary);
+        // A vocabulary that writes spaces with this mark cannot tell it from a space.
+        let has_mark = text.contains('\u{2581}') && vocabulary.starts_with("gemma");
+        if !has_prefix && !has_mark {
+            let bytes = tokenizer.decode(&ids);
+            assert_eq!(
+                String::from_utf8_lossy(&bytes),
+                text,
+                "{vocabulary}: {ids:?}"
+            );
+        }
+    }
+}
+
 /// llama.cpp makes any `</s>` a control token. Where the file says otherwise, the model's own tokenizer
 /// matches a user-defined `</s>` also in words, and spells a normal one.
 const OTHER_END: &str = "</s>";
@@ -82,6 +113,7 @@ macro_rules! recorded {
                 let tokenizer = load(&path($name));
                 check_recorded($name, &tokenizer, SpecialText::Literal, $literal);
                 check_recorded($name, &tokenizer, SpecialText::Parse, $parse);
+                check_words($name, &tokenizer);
             }
         )*
     };

@@ -74,6 +74,7 @@ fn no_way_of_growing_passes_the_output_limit() {
         "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}{% endfor %}",
         "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = ns.x + ['a' * 99999999] %}{% endfor %}",
         "{% set n = 9999 %}{% set x = 'a' * (n * n) %}",
+        "{% set x = '{:>999999999}'.format('a') %}",
         "{% set x = 'a\nb' | indent(99999999) %}{{ x }}",
     ] {
         check_stopped(source, Limit::Output);

@@ -1,0 +1,141 @@
+//! `assay demo`: the first two minutes. Fetches the default model, serves it, asks one question over
+//! HTTP as any client would, and prints the answer with each token's probability.
+
+use std::io::Write;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::config::ServeConfig;
+use crate::table::{self, Colour, TokenRow};
+use crate::{load, serve};
+
+const QUESTION: &str = "What is the capital of France? Answer in one short sentence.";
+const MAX_TOKENS: u32 = 24;
+const OTHERS_SHOWN: usize = 3;
+
+/// What happens once the answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Drain and exit.
+    Exit,
+    /// Go on until a signal.
+    KeepServing,
+}
+
+/// Runs the demonstration.
+///
+/// # Errors
+/// If the model cannot be had, or the server does not answer as it should.
+pub(crate) fn run(mut config: ServeConfig, after: After) -> Result<()> {
+    serve::start_logging(config.log_format);
+    let loaded = load::load(&config.model, config.queue.get())?;
+    serve::runtime()?.block_on(async {
+        let listener = match (serve::bind(&config).await, after) {
+            (Ok(listener), _) => listener,
+            // Another server on the default port must not spoil a demonstration that ends at once.
+            (Err(_), After::Exit) => {
+                config.port = 0;
+                serve::bind(&config).await?
+            }
+            (Err(error), After::KeepServing) => return Err(error),
+        };
+        let address = listener.local_addr()?;
+        let key = config.api_keys.first().cloned();
+        let serving = tokio::spawn(serve::serve(loaded, listener, address, config));
+        let url = format!("http://{address}");
+        let reply = {
+            let url = url.clone();
+            tokio::task::spawn_blocking(move || ask(&url, key.as_deref())).await?
+        };
+        print(&reply?, &url, after)?;
+        match after {
+            After::Exit => {
+                serving.abort();
+                Ok(())
+            }
+            After::KeepServing => serving.await?,
+        }
+    })
+}
+
+fn ask(url: &str, key: Option<&str>) -> Result<Value> {
+    let body = json!({
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": MAX_TOKENS,
+        "temperature": 0,
+        "logprobs": true,
+        "top_logprobs": OTHERS_SHOWN + 1,
+    });
+    let mut request = ureq::post(format!("{url}/v1/chat/completions"))
+        .config()
+        .http_status_as_error(false)
+        .build()
+        .header("content-type", "application/json");
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    let mut response = request
+        .send(body.to_string())
+        .context("the demo's own server does not answer")?;
+    let text = response
+        .body_mut()
+        .read_to_string()
+        .context("the reply broke off")?;
+    if response.status() != 200 {
+        bail!(
+            "the demo's own server answered {}: {text}",
+            response.status()
+        );
+    }
+    serde_json::from_str(&text).context("the reply is not JSON")
+}
+
+fn print(reply: &Value, url: &str, after: After) -> Result<()> {
+    let choice = &reply["choices"][0];
+    let content = choice["message"]["content"]
+        .as_str()
+        .context("the reply has no text")?;
+    let entries = choice["logprobs"]["content"]
+        .as_array()
+        .context("the reply has no log-probabilities")?;
+    let rows: Vec<TokenRow> = entries.iter().filter_map(row).collect();
+    if rows.len() != entries.len() {
+        bail!("an entry of the reply is malformed: {reply}");
+    }
+    let joint: f64 = rows.iter().map(|row| row.logprob).sum();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\nQ: {QUESTION}\nA: {content}\n")?;
+    write!(out, "{}", table::render(&rows, Colour::for_stdout()))?;
+    writeln!(
+        out,
+        "\n  {} tokens, log-probability of the whole reply {joint:.6}; the same bits on every run (seed {}, {})",
+        rows.len(),
+        reply["seed"],
+        reply["system_fingerprint"].as_str().unwrap_or_default()
+    )?;
+    if after == After::KeepServing {
+        writeln!(
+            out,
+            "\nServing on {url} until Ctrl-C. Ask it yourself:\n\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\\n    -d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"logprobs\":true,\"top_logprobs\":3}}'\n"
+        )?;
+    }
+    Ok(())
+}
+
+fn row(entry: &Value) -> Option<TokenRow> {
+    let token = entry["token"].as_str()?.to_owned();
+    let others = entry["top_logprobs"]
+        .as_array()?
+        .iter()
+        .filter(|top| top["bytes"] != entry["bytes"]);
+    let others = others
+        .map(|top| Some((top["token"].as_str()?.to_owned(), top["logprob"].as_f64()?)))
+        .take(OTHERS_SHOWN)
+        .collect::<Option<Vec<_>>>()?;
+    Some(TokenRow {
+        token,
+        logprob: entry["logprob"].as_f64()?,
+        others,
+    })
+}

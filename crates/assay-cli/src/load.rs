@@ -1,0 +1,188 @@
+//! From a model's name or path to a running engine: fetch, map, check, pack, self-test, spawn.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
+use assay_formats::GgufFile;
+use assay_kernels::{Compute, ThreadPool};
+use assay_models::{
+    ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo, Numerics,
+};
+use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
+
+use crate::config::ModelConfig;
+use crate::fingerprint::{Ingredients, fingerprint};
+use crate::{digest, progress, pull};
+
+/// Type of keys and values in the cache.
+const KV_TYPE: &str = "f16";
+
+/// A model that is ready to answer.
+pub(crate) struct Loaded {
+    /// Name of the model on the wire.
+    pub(crate) model_id: String,
+    /// Facts of the model.
+    pub(crate) info: ModelInfo,
+    /// The engine that runs it.
+    pub(crate) engine: EngineHandle,
+    /// Its tokenizer.
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    /// Its chat template, where the file has one.
+    pub(crate) template: Option<ChatTemplate>,
+    /// Hash of everything that can change a bit.
+    pub(crate) system_fingerprint: String,
+}
+
+/// Loads the model of `config` and starts an engine with room for `queue_limit` waiting requests.
+///
+/// # Errors
+/// If the model cannot be found, fetched, read or run; the message names what is wrong.
+pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
+    let started = Instant::now();
+    let (model_id, path) = locate(config)?;
+    let shown = path.display();
+    let file = GgufFile::open(&path).with_context(|| format!("cannot read {shown}"))?;
+    let tokenizer = Tokenizer::from_metadata(file.metadata())
+        .with_context(|| format!("the tokenizer of {shown}"))?;
+    let template =
+        chat_template(&tokenizer).with_context(|| format!("the chat template of {shown}"))?;
+
+    // The hash only reads the file; it runs beside the packing.
+    let (weights_sha256, model) = std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| digest::sha256_of_file(&path, &config.cache_dir));
+        let model = load_weights(config, &file).with_context(|| format!("cannot load {shown}"));
+        (hashing.join(), model)
+    });
+    let weights_sha256 =
+        weights_sha256.map_err(|_| anyhow::anyhow!("hashing {shown} panicked"))??;
+    let model = model?;
+    assay_kernels::self_test(model.compute())
+        .context("this CPU does not compute what the contract says")?;
+
+    let system_fingerprint = fingerprint(&Ingredients {
+        weights_sha256: &weights_sha256,
+        tokenizer: &digest::hex(&tokenizer.hash()),
+        template: tokenizer.chat_template_source(),
+        template_date: &config.template_date_text,
+        profile: profile_name(config.numerics),
+        kv: KV_TYPE,
+    });
+    let info = model.info().clone();
+    let token_bytes = TokenBytes::from(&tokenizer);
+    let engine_config = EngineConfig {
+        max_num_seqs: config.parallel.get(),
+        max_num_batched_tokens: EngineConfig::default()
+            .max_num_batched_tokens
+            .max(config.parallel.get()),
+        queue_limit,
+    };
+    let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), engine_config)?;
+    tracing::info!(
+        model = %model_id,
+        architecture = %info.architecture,
+        context = info.context_length,
+        kv_tokens = info.num_kv_blocks * info.kv_block_tokens,
+        threads = config.threads.get(),
+        isa = config.isa.name(),
+        numerics = profile_name(config.numerics),
+        seconds = started.elapsed().as_secs_f64(),
+        "model ready"
+    );
+    Ok(Loaded {
+        model_id,
+        info,
+        engine,
+        tokenizer: Arc::new(tokenizer),
+        template,
+        system_fingerprint,
+    })
+}
+
+/// Name on the wire and path on disk; a named model is fetched if it is not there.
+fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
+    let path = Path::new(&config.model);
+    let looks_like_path =
+        path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
+    if looks_like_path || path.is_file() {
+        let stem = path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
+        return Ok((
+            stem.unwrap_or_else(|| config.model.clone()),
+            path.to_owned(),
+        ));
+    }
+    let model = config.catalog.find(&config.model)?;
+    Ok((model.name.clone(), pull::pull(model, &config.cache_dir)?))
+}
+
+fn chat_template(tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
+    let Some(source) = tokenizer.chat_template_source() else {
+        return Ok(None);
+    };
+    Ok(Some(ChatTemplate::new(
+        source,
+        TemplateTokens::of(tokenizer),
+    )?))
+}
+
+fn load_weights(config: &ModelConfig, file: &GgufFile) -> Result<Model> {
+    let hyperparameters = Hyperparameters::from_gguf(file)?;
+    let bar = progress::bytes_bar("loading", 0);
+    let on_progress = |progress: assay_models::LoadProgress| {
+        bar.set_length(progress.total_bytes);
+        bar.set_position(progress.done_bytes);
+    };
+    let model = Model::load(
+        file,
+        LoadOptions {
+            context_length: config.context.map(|tokens| tokens as usize),
+            num_kv_blocks: num_kv_blocks(config, &hyperparameters),
+            numerics: config.numerics,
+            compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
+            progress: Some(&on_progress),
+        },
+    );
+    bar.finish_and_clear();
+    Ok(model?)
+}
+
+/// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used.
+fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usize {
+    let context = config
+        .context
+        .map_or(hyperparameters.max_position_embeddings, |tokens| {
+            tokens as usize
+        });
+    let wanted = context
+        .div_ceil(assay_kernels::attention::KV_BLOCK_TOKENS)
+        .saturating_mul(config.parallel.get());
+    let block_bytes = hyperparameters.kv_block_bytes().max(1) as u64;
+    let budget = config
+        .kv_memory_bytes
+        .or_else(|| available_memory_bytes().map(|bytes| bytes / 2));
+    let fitting = budget.map_or(usize::MAX, |bytes| {
+        usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX)
+    });
+    wanted.min(fitting).max(1)
+}
+
+/// Memory that can be had without swapping; `None` where the system does not say.
+fn available_memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+fn profile_name(numerics: Numerics) -> &'static str {
+    match numerics {
+        Numerics::Exact => "exact",
+        Numerics::Fast => "fast",
+    }
+}

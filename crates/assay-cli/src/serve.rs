@@ -1,0 +1,106 @@
+//! `assay serve`: load, listen, answer until told to stop.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use assay_server::{AppState, Limits, ServerConfig, ShutdownTrigger, shutdown_channel};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{LogFormat, ServeConfig};
+use crate::load::{self, Loaded};
+
+/// Serves until a signal and a drain.
+///
+/// # Errors
+/// If the model does not load or the address is taken.
+pub(crate) fn run(config: ServeConfig) -> Result<()> {
+    start_logging(config.log_format);
+    let loaded = load::load(&config.model, config.queue.get())?;
+    runtime()?.block_on(async {
+        let listener = bind(&config).await?;
+        let address = listener.local_addr()?;
+        serve(loaded, listener, address, config).await
+    })
+}
+
+/// Log lines on the error stream; a program's own output stays clean.
+pub(crate) fn start_logging(format: LogFormat) {
+    let filter = EnvFilter::new("info");
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    // A second call in one process (tests) keeps the first subscriber.
+    let _ = match format {
+        LogFormat::Text => builder.with_target(false).try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+}
+
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the HTTP runtime")
+}
+
+pub(crate) async fn bind(config: &ServeConfig) -> Result<TcpListener> {
+    let address = SocketAddr::new(config.host, config.port);
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; is it taken? Give another with --port")
+    })
+}
+
+/// Answers on `listener` until SIGTERM or SIGINT: the first drains, the second stops.
+pub(crate) async fn serve(
+    loaded: Loaded,
+    listener: TcpListener,
+    address: SocketAddr,
+    config: ServeConfig,
+) -> Result<()> {
+    let (trigger, shutdown) = shutdown_channel();
+    forward_signals(trigger)?;
+    let state = AppState::new(
+        loaded.engine,
+        loaded.tokenizer,
+        loaded.template,
+        ServerConfig {
+            model_id: loaded.model_id,
+            aliases: config.aliases,
+            any_model_name: config.any_model_name,
+            api_keys: config.api_keys,
+            loopback: config.host.is_loopback(),
+            cors_origins: config.cors_origins,
+            created: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
+            system_fingerprint: loaded.system_fingerprint,
+            template_date: config.model.template_date,
+            drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
+            limits: Limits::default(),
+        },
+    );
+    tracing::info!("serving on http://{address}");
+    assay_server::serve(listener, state, shutdown)
+        .await
+        .context("serving failed")
+}
+
+fn forward_signals(trigger: ShutdownTrigger) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            trigger.signal();
+        }
+    });
+    Ok(())
+}

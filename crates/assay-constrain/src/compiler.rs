@@ -1,0 +1,149 @@
+//! Runs the grammar compiler within bounds of size, stack, time and number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use llguidance::api::{ParserLimits, StopReason, TopLevelGrammar};
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::{InferenceCapabilities, TokEnv};
+use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
+use serde_json::Value;
+
+use crate::error::ConstraintError;
+
+/// How long a caller waits. The work itself is bounded by the limits below.
+const COMPILE_SECONDS: u64 = 5;
+/// Compilations at once, those that nobody waits for any more included.
+const COMPILATIONS_MAX: usize = 4;
+/// The compiler recurses along nesting and references; `schema` bounds both, this carries them.
+const STACK_BYTES: usize = 32 << 20;
+/// White space between JSON tokens, bounded so that a reply cannot drown in it.
+const WHITE_SPACE: &str = r"[ \t\n\r]{1,64}";
+
+pub(crate) struct Compiler {
+    parsers: ParserFactory,
+    num_running: AtomicUsize,
+}
+
+impl Compiler {
+    pub(crate) fn new(environment: &TokEnv) -> Result<Self, ConstraintError> {
+        let mut parsers = ParserFactory::new(
+            environment,
+            InferenceCapabilities::default(),
+            &SlicedBiasComputer::general_slices(),
+        )
+        .map_err(|error| ConstraintError::Vocabulary {
+            reason: first_line(&error),
+        })?;
+        parsers.quiet();
+        *parsers.limits_mut() = ParserLimits {
+            max_lexer_states: 50_000,
+            verbose_errors: false,
+            ..ParserLimits::default()
+        };
+        Ok(Self {
+            parsers,
+            num_running: AtomicUsize::new(0),
+        })
+    }
+
+    /// Compiles a prepared schema to a matcher at its start.
+    pub(crate) fn compile(self: &Arc<Self>, schema: Value) -> Result<Matcher, ConstraintError> {
+        let permit = Permit::take(self).ok_or(ConstraintError::Busy)?;
+        let (sender, receiver) = mpsc::sync_channel(1);
+        thread::Builder::new()
+            .name("assay-constrain".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                // The caller may have given up; then the result is dropped.
+                let _ = sender.send(permit.compiler.run(schema));
+            })
+            .map_err(|_| ConstraintError::Busy)?;
+        match receiver.recv_timeout(Duration::from_secs(COMPILE_SECONDS)) {
+            Ok(result) => result,
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(ConstraintError::TooSlow {
+                seconds: COMPILE_SECONDS,
+            }),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(ConstraintError::Rejected {
+                reason: "the grammar compiler failed on it".to_owned(),
+            }),
+        }
+    }
+
+    fn run(&self, mut schema: Value) -> Result<Matcher, ConstraintError> {
+        let options = JsonCompileOptions {
+            whitespace_pattern: Some(WHITE_SPACE.to_owned()),
+            lenient: false,
+            coerce_one_of: false,
+            ..JsonCompileOptions::default()
+        };
+        options.apply_to(&mut schema);
+        let grammar = TopLevelGrammar::from_json_schema(schema);
+        let parser = self
+            .parsers
+            .create_parser(grammar)
+            .map_err(|error| classify(&error))?;
+        let mut matcher = Matcher::new(Ok(parser));
+        // A grammar that no token can begin shows here, not in the middle of a request.
+        matcher.compute_mask().map_err(|error| classify(&error))?;
+        Ok(matcher)
+    }
+}
+
+struct Permit {
+    compiler: Arc<Compiler>,
+}
+
+impl Permit {
+    fn take(compiler: &Arc<Compiler>) -> Option<Self> {
+        let taken =
+            compiler
+                .num_running
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
+                    (running < COMPILATIONS_MAX).then_some(running + 1)
+                });
+        taken.is_ok().then(|| Self {
+            compiler: Arc::clone(compiler),
+        })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.compiler.num_running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn classify(error: &impl std::fmt::Display) -> ConstraintError {
+    let reason = first_line(error);
+    match reason.strip_prefix("Unsatisfiable schema: ") {
+        Some(reason) => ConstraintError::Unsatisfiable {
+            reason: reason.to_owned(),
+        },
+        None if reason == StopReason::NoExtensionBias.to_string() => {
+            ConstraintError::Unsatisfiable {
+                reason: "no token can begin it".to_owned(),
+            }
+        }
+        None if reason.starts_with("oneOf constraints") => ConstraintError::Unsupported {
+            keyword: "oneOf".to_owned(),
+            path: String::new(),
+            reason: "its options are not told apart by type, constant or a required constant \
+                     member; `anyOf` can be enforced"
+                .to_owned(),
+        },
+        None => ConstraintError::Rejected { reason },
+    }
+}
+
+fn first_line(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    line.unwrap_or("no reason given")
+        .chars()
+        .take(400)
+        .collect()
+}

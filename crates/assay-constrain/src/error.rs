@@ -1,0 +1,120 @@
+//! Why a constraint is refused, and why a matcher gives up.
+
+use thiserror::Error;
+
+/// Why a schema did not become a constraint.
+///
+/// Paths are written as a program would: `.properties.a.items`, `.anyOf[1]`; the root's is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConstraintError {
+    /// A keyword whose meaning cannot be enforced while generating.
+    #[error("`{keyword}` at `{path}` cannot be enforced: {reason}")]
+    Unsupported {
+        /// The keyword.
+        keyword: String,
+        /// Path of the schema that holds it.
+        path: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// A keyword with a value that JSON Schema does not allow.
+    #[error("`{keyword}` at `{path}` is not valid: {reason}")]
+    Invalid {
+        /// The keyword.
+        keyword: String,
+        /// Path of the schema that holds it.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The schema is longer than the limit, as compact JSON.
+    #[error("the schema has {bytes} bytes of JSON; the limit is {limit}")]
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The schema is nested deeper than the limit, references followed.
+    #[error("the schema is nested deeper than {limit} levels at `{path}`")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+        /// Where the limit was passed.
+        path: String,
+    },
+    /// No text satisfies the schema.
+    #[error("no value satisfies the schema: {reason}")]
+    Unsatisfiable {
+        /// As far as it is known.
+        reason: String,
+    },
+    /// The grammar compiler refused the schema as a whole.
+    #[error("the schema cannot be enforced: {reason}")]
+    Rejected {
+        /// Its own words.
+        reason: String,
+    },
+    /// Compiling takes too long; nothing was kept.
+    #[error("the schema takes longer than {seconds} s to compile")]
+    TooSlow {
+        /// The limit.
+        seconds: u64,
+    },
+    /// Too many schemas are being compiled at once.
+    #[error("too many schemas are being compiled; try again")]
+    Busy,
+    /// The vocabulary has no token that ends a reply.
+    #[error("the vocabulary has no token that ends a reply")]
+    NoEndToken,
+    /// The vocabulary does not fit the matcher's tables.
+    #[error("the vocabulary is not usable: {reason}")]
+    Vocabulary {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl ConstraintError {
+    /// Path of the schema at fault, empty for the root or the schema as a whole.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Unsupported { path, .. }
+            | Self::Invalid { path, .. }
+            | Self::TooDeep { path, .. } => path,
+            _ => "",
+        }
+    }
+
+    /// Whether the request is at fault, rather than the moment or the model.
+    #[must_use]
+    pub fn is_callers_fault(&self) -> bool {
+        !matches!(
+            self,
+            Self::Busy | Self::NoEndToken | Self::Vocabulary { .. }
+        )
+    }
+}
+
+/// Why a reply cannot go on under its constraint.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MatchError {
+    /// The token was not allowed here.
+    #[error("token {token_id} is not allowed here")]
+    NotAllowed {
+        /// The token.
+        token_id: u32,
+    },
+    /// No token of the vocabulary may come next.
+    #[error("no token may come next")]
+    EmptyMask,
+    /// A limit of the matcher was passed, such as states or work per step.
+    #[error("the constraint could not be followed: {reason}")]
+    Limit {
+        /// Which one.
+        reason: String,
+    },
+}

@@ -1,0 +1,7 @@
+//! Constraints against texts: what each schema lets through, what it refuses, and that masks keep
+//! their word. Knows no model; tokens are bytes and a few pieces.
+
+mod enforcement;
+mod masks;
+mod refusals;
+mod vocabulary;

@@ -1,0 +1,59 @@
+//! `cargo xtask test`: fixtures, the Rust suite, then the real clients against a real server.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::python::ClientPython;
+use crate::run::{cargo, run as execute, succeeds};
+
+#[derive(Args, Default)]
+pub(crate) struct TestArgs {
+    /// Leave out the real models and the Python clients; needs no network
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Runs the tests.
+///
+/// # Errors
+/// If anything fails; later parts are not run then.
+pub(crate) fn run(args: TestArgs) -> Result<()> {
+    if !args.quick {
+        crate::fixtures::run()?;
+    }
+    run_rust_tests(args.quick)?;
+    execute(cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    if args.quick {
+        return Ok(());
+    }
+    execute(cargo(&["build", "--package", "assay-cli"]))?;
+    let python = ClientPython::set_up()?;
+    let mut clients = python.command();
+    clients.args(["-m", "pytest", "-q", "tests/clients"]);
+    execute(clients)
+}
+
+/// nextest where it is installed (it kills hangs and runs each test alone), else cargo's own runner.
+fn run_rust_tests(quick: bool) -> Result<()> {
+    let nextest = succeeds(cargo(&["nextest", "--version"]));
+    let command = if nextest {
+        let profile = if std::env::var_os("CI").is_some() {
+            "ci"
+        } else {
+            "default"
+        };
+        let mut command = cargo(&["nextest", "run", "--workspace", "--profile", profile]);
+        if quick {
+            command.args(["-E", "not test(real_model)"]);
+        }
+        command
+    } else {
+        eprintln!("cargo-nextest is not installed; using cargo test");
+        let mut command = cargo(&["test", "--workspace", "--tests", "--lib", "--bins"]);
+        if quick {
+            command.args(["--", "--skip", "real_model"]);
+        }
+        command
+    };
+    execute(command)
+}
