@@ -71,7 +71,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         kv: KV_TYPE,
     });
     let info = model.info().clone();
-    let token_bytes: TokenBytes = token_bytes(&tokenizer);
+    let token_bytes = TokenBytes::from(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
         max_num_batched_tokens: EngineConfig::default()
@@ -178,13 +178,6 @@ fn available_memory_bytes() -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
-}
-
-fn token_bytes(tokenizer: &Tokenizer) -> TokenBytes {
-    (0u32..)
-        .take(tokenizer.vocab_size())
-        .map(|id| tokenizer.token_bytes(id).unwrap_or_default())
-        .collect()
 }
 
 fn profile_name(numerics: Numerics) -> &'static str {

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ConstraintError {
     /// A keyword whose meaning cannot be enforced while generating.
-    #[error("`{keyword}` at `{path}` cannot be enforced: {reason}")]
+    #[error("`{keyword}` {} cannot be enforced: {reason}", place(path))]
     Unsupported {
         /// The keyword.
         keyword: String,
@@ -19,7 +19,7 @@ pub enum ConstraintError {
         reason: String,
     },
     /// A keyword with a value that JSON Schema does not allow.
-    #[error("`{keyword}` at `{path}` is not valid: {reason}")]
+    #[error("`{keyword}` {} is not valid: {reason}", place(path))]
     Invalid {
         /// The keyword.
         keyword: String,
@@ -37,12 +37,10 @@ pub enum ConstraintError {
         limit: usize,
     },
     /// The schema is nested deeper than the limit, references followed.
-    #[error("the schema is nested deeper than {limit} levels at `{path}`")]
+    #[error("the schema is nested deeper than {limit} levels")]
     TooDeep {
         /// The limit.
         limit: usize,
-        /// Where the limit was passed.
-        path: String,
     },
     /// No text satisfies the schema.
     #[error("no value satisfies the schema: {reason}")]
@@ -81,9 +79,7 @@ impl ConstraintError {
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
-            Self::Unsupported { path, .. }
-            | Self::Invalid { path, .. }
-            | Self::TooDeep { path, .. } => path,
+            Self::Unsupported { path, .. } | Self::Invalid { path, .. } => path,
             _ => "",
         }
     }
@@ -117,4 +113,12 @@ pub enum MatchError {
         /// Which one.
         reason: String,
     },
+}
+
+fn place(path: &str) -> String {
+    if path.is_empty() {
+        "at the schema's top".to_owned()
+    } else {
+        format!("at `{path}`")
+    }
 }

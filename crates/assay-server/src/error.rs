@@ -235,6 +235,9 @@ impl From<assay_engine::RequestError> for ApiError {
             assay_engine::RequestError::NumericalError { position } => {
                 Self::NumericalError { position }
             }
+            assay_engine::RequestError::Constraint(error) => {
+                Self::Internal(format!("a reply could not follow its constraint: {error}"))
+            }
             assay_engine::RequestError::EngineStopped => Self::EngineStopped,
         }
     }

@@ -1,9 +1,10 @@
 //! The model's words: conversations to prompt tokens, token ids to text.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use assay_api::FieldError;
-use assay_api::openai::{ChatCompletionRequest, ChatMessage, Content, Role};
+use assay_api::openai::{ChatCompletionRequest, ChatMessage, Content, Role, ToolChoice};
+use assay_constrain::{ConstraintError, ConstraintFactory};
 use assay_tokenizer::{
     ChatTemplate, EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate,
     TemplateError, Tokenizer, display_token,
@@ -31,6 +32,8 @@ pub(crate) struct ModelText {
     template_date: TemplateDate,
     model_id: String,
     longest_token_bytes: usize,
+    /// Made when first needed: its tables take a while for a large vocabulary.
+    constraints: OnceLock<Result<ConstraintFactory, ConstraintError>>,
 }
 
 impl ModelText {
@@ -50,6 +53,7 @@ impl ModelText {
             template_date: config.template_date,
             model_id: config.model_id.clone(),
             longest_token_bytes,
+            constraints: OnceLock::new(),
         }
     }
 
@@ -62,6 +66,44 @@ impl ModelText {
     /// The model's own end-of-generation ids.
     pub(crate) fn end_token_ids(&self) -> Vec<u32> {
         self.tokenizer.end_token_ids().to_vec()
+    }
+
+    /// What compiles schemas for this vocabulary.
+    ///
+    /// # Errors
+    /// The vocabulary does not allow it.
+    pub(crate) fn constraints(&self) -> Result<&ConstraintFactory, ConstraintError> {
+        let made = self
+            .constraints
+            .get_or_init(|| ConstraintFactory::new(&self.tokenizer));
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Decides what becomes of a request's tools. A model that its template cannot tell of tools answers
+    /// plainly, and `tools` joins the ignored fields.
+    ///
+    /// # Errors
+    /// The model could call a tool, and its calls are not read yet.
+    pub(crate) fn settle_tools(&self, chat: &mut ChatCompletionRequest) -> Result<(), ApiError> {
+        if chat.tools.is_empty() {
+            return Ok(());
+        }
+        let takes_tools = self
+            .template
+            .as_ref()
+            .is_some_and(ChatTemplate::takes_tools);
+        match chat.tool_choice {
+            _ if !takes_tools => {
+                chat.tools.clear();
+                chat.ignored.push("tools".to_owned());
+                Ok(())
+            }
+            ToolChoice::None => Ok(()),
+            ToolChoice::Auto => {
+                let what = "reading the tool calls of this model's template";
+                Err(FieldError::unsupported("tools", what).into())
+            }
+        }
     }
 
     /// Renders the conversation by the model's template and tokenises it; never empty.
@@ -80,6 +122,7 @@ impl ModelText {
         let messages: Value = chat.messages.iter().map(template_message).collect();
         let options = RenderOptions {
             arguments: chat.chat_template_kwargs.clone(),
+            tools: (!chat.tools.is_empty()).then(|| Value::Array(chat.tools.clone())),
             date: self.template_date,
             ..RenderOptions::default()
         };

@@ -6,6 +6,8 @@ pub mod message;
 pub mod models;
 pub mod refused;
 pub mod request;
+pub mod response_format;
+pub mod tools;
 pub mod usage;
 
 pub use chat::{
@@ -16,4 +18,6 @@ pub use logprobs::{Alternative, ChoiceLogprobs, LogprobEntry};
 pub use message::{ChatMessage, Content, Role};
 pub use models::{Model, ModelList};
 pub use request::{ChatCompletionRequest, ChatLogprobs, LogprobsMode, StreamOptions};
+pub use response_format::ResponseFormat;
+pub use tools::ToolChoice;
 pub use usage::{CompletionTokensDetails, PromptTokensDetails, Usage};

@@ -61,8 +61,6 @@ const ONLY: &[(&str, &str)] = &[
     ("stop_token_ids", "[]"),
     ("structured_outputs", ""),
     ("tfs_z", "1 1.0"),
-    ("tool_choice", "\"none\" \"auto\""),
-    ("tools", "[]"),
     ("top_a", "0 0.0"),
     ("truncate_prompt_tokens", ""),
     ("typical_p", "1 1.0"),
@@ -82,7 +80,7 @@ pub(super) fn check(body: &mut Fields) -> Result<(), FieldError> {
             check_only(name, accepted, &value)?;
         }
     }
-    check_response_format(body)
+    Ok(())
 }
 
 fn check_only(name: &str, accepted: &str, value: &Value) -> Result<(), FieldError> {
@@ -100,22 +98,4 @@ fn check_only(name: &str, accepted: &str, value: &Value) -> Result<(), FieldErro
         }
     }
     Err(FieldError::unsupported(name, "this value"))
-}
-
-fn check_response_format(body: &mut Fields) -> Result<(), FieldError> {
-    let Some(mut format) = body.object("response_format")? else {
-        return Ok(());
-    };
-    let path = format.path_of("type");
-    match format.string("type")?.as_deref() {
-        Some("text") => Ok(()),
-        Some(kind @ ("json_object" | "json_schema")) => Err(FieldError::unsupported(
-            "response_format",
-            &format!("type {kind:?}"),
-        )),
-        _ => {
-            let message = format!("`{path}`: must be \"text\", \"json_object\" or \"json_schema\"");
-            Err(FieldError::new(path, message))
-        }
-    }
 }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use super::message::{ChatMessage, read_messages};
 use super::refused;
+use super::response_format::{ResponseFormat, read_response_format};
+use super::tools::{ToolChoice, read_tool_choice, read_tools};
 use crate::error::FieldError;
 use crate::fields::{Fields, NumberRange, integer_value, number_value, wrong_type};
 use crate::json;
@@ -71,6 +73,12 @@ pub struct ChatCompletionRequest {
     pub return_token_ids: bool,
     /// `Some` streams.
     pub stream: Option<StreamOptions>,
+    /// Form that the reply must have.
+    pub response_format: ResponseFormat,
+    /// At most [`super::tools::MAX_TOOLS`] definitions, as they were sent.
+    pub tools: Vec<Value>,
+    /// Whether the model may call them.
+    pub tool_choice: ToolChoice,
     /// Paths of fields that the server does not know.
     pub ignored: Vec<String>,
 }
@@ -138,6 +146,9 @@ impl ChatCompletionRequest {
             return_token_ids: body.boolean("return_token_ids")?.unwrap_or(false),
             stream: read_stream(&mut body, &mut ignored)?,
             chat_template_kwargs: read_template_kwargs(&mut body)?,
+            response_format: read_response_format(&mut body, &mut ignored)?,
+            tools: read_tools(&mut body)?,
+            tool_choice: read_tool_choice(&mut body)?,
             messages: read_messages(&mut body, &mut ignored)?,
             ignored: Vec::new(),
         };

@@ -23,10 +23,7 @@ const TOTAL_DEPTH_MAX: usize = 4096;
 /// The schema as compact JSON, members in the given order; the first check of any schema.
 pub(crate) fn bounded_text(schema: &Value) -> Result<String, ConstraintError> {
     if pointer::height(schema) > DEPTH_MAX {
-        return Err(ConstraintError::TooDeep {
-            limit: DEPTH_MAX,
-            path: String::new(),
-        });
+        return Err(ConstraintError::TooDeep { limit: DEPTH_MAX });
     }
     let text = schema.to_string();
     if text.len() > BYTES_MAX {
@@ -56,7 +53,6 @@ pub(crate) fn prepare(schema: &Value) -> Result<Value, ConstraintError> {
             if total_depth > TOTAL_DEPTH_MAX {
                 return Err(ConstraintError::TooDeep {
                     limit: TOTAL_DEPTH_MAX,
-                    path: String::new(),
                 });
             }
             rewrite::rewrite(schema, &references)

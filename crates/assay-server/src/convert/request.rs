@@ -4,6 +4,7 @@ use assay_api::FieldError;
 use assay_api::openai::{self, ChatCompletionRequest};
 use assay_engine::{LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams};
 
+use crate::convert::constraint;
 use crate::error::{ApiError, TokenCount};
 use crate::model_text::ModelText;
 
@@ -16,10 +17,11 @@ pub(crate) struct ModelLimits {
     pub(crate) vocab_size: u32,
 }
 
-/// Renders, tokenises and checks; takes as long as the prompt is long.
+/// Renders, tokenises, compiles a schema and checks; takes as long as prompt and schema are long.
 ///
 /// # Errors
-/// The template refuses the messages, they do not fit the context, or an id is no token's.
+/// The template refuses the messages, they do not fit the context, an id is no token's,
+/// or the schema cannot be enforced.
 pub(crate) fn build(
     id: RequestId,
     chat: &ChatCompletionRequest,
@@ -30,6 +32,7 @@ pub(crate) fn build(
     check_logit_bias(&chat.logit_bias, limits.vocab_size)?;
     let prompt_token_ids = text.chat_prompt(chat, limits.context_length)?;
     let max_tokens = max_tokens(chat.max_tokens, prompt_token_ids.len(), limits)?;
+    let constraint = constraint::compile(&chat.response_format, text)?;
     Ok(Request {
         id,
         prompt_token_ids,
@@ -54,7 +57,7 @@ pub(crate) fn build(
             },
             include_end: asked.end,
         }),
-        constraint: None,
+        constraint,
         stop: chat.stop.clone(),
         end_token_ids: text.end_token_ids(),
     })

@@ -20,8 +20,9 @@ pub(crate) async fn create(
     State(app): State<AppState>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let chat = ChatCompletionRequest::from_json(&body.bytes)?;
+    let mut chat = ChatCompletionRequest::from_json(&body.bytes)?;
     app.check_model(chat.model.as_deref())?;
+    app.text().settle_tools(&mut chat)?;
     let ignored = ignored_header(&chat.ignored);
     let stream = chat.stream;
     let reply = app.submit(chat).await?;

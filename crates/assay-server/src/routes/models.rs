@@ -2,6 +2,7 @@
 
 use assay_api::openai::{Model, ModelList};
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 
 use crate::error::ApiError;
@@ -16,8 +17,9 @@ pub(crate) async fn list(State(app): State<AppState>) -> Json<ModelList> {
 
 pub(crate) async fn get(
     State(app): State<AppState>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Model>, ApiError> {
+    let Path(id) = id.map_err(|_| ApiError::UnknownRoute("that is not UTF-8".to_owned()))?;
     app.check_model(Some(&id))?;
     Ok(Json(served(&app)))
 }

@@ -33,6 +33,8 @@ async fn the_list_and_single_models() {
         .await
         .error(StatusCode::NOT_FOUND);
     assert_eq!(error["code"], "model_not_found");
+    let not_text = world.get("/v1/models/%ff").await;
+    not_text.error(StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -173,6 +173,14 @@ impl ChatTemplate {
         Ok(template)
     }
 
+    /// Whether the template reads `tools`. One that does not can tell the model of none.
+    #[must_use]
+    pub fn takes_tools(&self) -> bool {
+        self.environment
+            .get_template(NAME)
+            .is_ok_and(|template| template.undeclared_variables(false).contains("tools"))
+    }
+
     /// The prompt for `messages`, a list of objects as in the API.
     ///
     /// Null or absent `content` is empty; lists of text parts, and tool-call arguments, take the form the
