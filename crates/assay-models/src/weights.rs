@@ -1,8 +1,8 @@
 //! Tensor names to typed weights: every shape is checked, every problem is reported at once, then the matrices
 //! are packed on all threads.
 //!
-//! An architecture asks a [`WeightLoader`] for each tensor by its GGUF name and gets the typed weight at once; its
-//! matrices are filled by [`WeightLoader::finish`], which first refuses files with missing, misshapen or unknown
+//! An architecture asks a `WeightLoader` for each tensor by its GGUF name and gets the typed weight at once; its
+//! matrices are filled by `WeightLoader::finish`, which first refuses files with missing, misshapen or unknown
 //! tensors. Knows nothing of what a tensor is for.
 
 use std::collections::BTreeSet;
