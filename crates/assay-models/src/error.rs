@@ -3,10 +3,9 @@
 use std::fmt;
 
 use assay_formats::GgufError;
+use assay_kernels::matmul::PackError;
 use assay_kernels::rope::RopeTableError;
 use thiserror::Error;
-
-use crate::layers::matrix::MatrixError;
 
 /// Why a model could not be loaded.
 #[derive(Debug, Error)]
@@ -63,7 +62,7 @@ pub enum ModelError {
         tensor: String,
         /// What the kernels said.
         #[source]
-        source: MatrixError,
+        source: PackError,
     },
     /// The rotation table cannot be made from the file's parameters.
     #[error("rotary positions (keys `rope.*`, tensor `rope_freqs.weight`): {0}")]

@@ -18,6 +18,5 @@ pub mod weights;
 pub use config::{Architecture, LayerType, ModelConfig, RopeConfig};
 pub use error::{ModelError, TensorProblem, TensorProblems};
 pub use forward::{BlockId, ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo, TokenId};
-pub use layers::matrix::MatrixError;
 pub use model::{LoadOptions, Model, Numerics};
 pub use weights::{LoadProgress, ProgressFn};

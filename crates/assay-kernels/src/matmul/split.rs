@@ -38,8 +38,7 @@ impl Grid {
         };
         let tiles_per_task = num_tiles.clamp(1, MAX_TILES);
         let row_tasks = wanted.div_ceil(num_tiles.div_ceil(tiles_per_task).max(1));
-        // Kernels take two groups at a time.
-        let groups_per_task = num_groups.div_ceil(row_tasks).next_multiple_of(2);
+        let groups_per_task = num_groups.div_ceil(row_tasks);
         Self {
             num_groups,
             num_tiles,

@@ -203,7 +203,8 @@ impl ModelConfig {
         self.num_key_value_heads * self.head_dim
     }
 
-    /// Bytes of one KV block across all layers, keys and values together; the ranges keep it from overflowing.
+    /// Bytes of one KV block across all layers, keys and values together: what a memory budget is divided by. The
+    /// ranges keep it from overflowing.
     pub fn kv_block_bytes(&self) -> usize {
         self.num_hidden_layers * self.key_value_size() * KV_BLOCK_TOKENS * 2 * size_of::<u16>()
     }
