@@ -176,10 +176,6 @@ async fn wrong_types_and_ranges_name_their_field() {
 async fn known_fields_that_ask_for_what_is_not_done_are_refused() {
     let world = World::new();
     let cases = [
-        (
-            "tools",
-            json!([{"type": "function", "function": {"name": "f"}}]),
-        ),
         ("tool_choice", json!("required")),
         (
             "tool_choice",
@@ -187,11 +183,6 @@ async fn known_fields_that_ask_for_what_is_not_done_are_refused() {
         ),
         ("functions", json!([{"name": "f"}])),
         ("function_call", json!({"name": "f"})),
-        ("response_format", json!({"type": "json_object"})),
-        (
-            "response_format",
-            json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}),
-        ),
         ("structured_outputs", json!({"choice": ["a"]})),
         ("guided_json", json!({})),
         ("guided_regex", json!("(")),

@@ -14,6 +14,8 @@ mod real_model;
 mod scored;
 mod spelling;
 mod stream;
+mod structured;
+mod tools;
 mod values;
 mod vocab;
 mod world;

@@ -33,7 +33,7 @@ fn model_path() -> PathBuf {
 }
 
 /// A server on the real model, loaded anew.
-fn start() -> World {
+pub(crate) fn start() -> World {
     let file = GgufFile::open(&model_path()).expect("a readable file");
     let tokenizer = Tokenizer::from_metadata(file.metadata()).expect("a known tokenizer");
     let source = tokenizer.chat_template_source().expect("a chat model");
