@@ -28,35 +28,27 @@ pub(crate) enum After {
 /// # Errors
 /// If the model cannot be had, or the server does not answer as it should.
 pub(crate) fn run(mut config: ServeConfig, after: After) -> Result<()> {
-    serve::start_logging(config.log_format);
-    let loaded = load::load(&config.model, config.queue.get())?;
-    serve::runtime()?.block_on(async {
-        let listener = match (serve::bind(&config).await, after) {
-            (Ok(listener), _) => listener,
-            // Another server on the default port must not spoil a demonstration that ends at once.
-            (Err(_), After::Exit) => {
-                config.port = 0;
-                serve::bind(&config).await?
-            }
-            (Err(error), After::KeepServing) => return Err(error),
-        };
-        let address = listener.local_addr()?;
-        let key = config.api_keys.first().cloned();
-        let serving = tokio::spawn(serve::serve(loaded, listener, address, config));
-        let url = format!("http://{address}");
-        let reply = {
-            let url = url.clone();
-            tokio::task::spawn_blocking(move || ask(&url, key.as_deref())).await?
-        };
-        print(&reply?, &url, after)?;
-        match after {
-            After::Exit => {
-                serving.abort();
-                Ok(())
-            }
-            After::KeepServing => serving.await?,
+    serve::start_logging(config.log_format, "warn");
+    let runtime = serve::runtime()?;
+    let listener = match (runtime.block_on(serve::bind(&config)), after) {
+        (Ok(listener), _) => listener,
+        // Another server on the default port must not spoil a demonstration that ends at once.
+        (Err(_), After::Exit) => {
+            config.port = 0;
+            runtime.block_on(serve::bind(&config))?
         }
-    })
+        (Err(error), After::KeepServing) => return Err(error),
+    };
+    let url = format!("http://{}", listener.local_addr()?);
+    let key = config.api_keys.first().cloned();
+    let loaded = load::load(&config.model, config.queue.get())?;
+    let serving = runtime.spawn(serve::serve(loaded, listener, config));
+    print(&ask(&url, key.as_deref())?, &url, after)?;
+    match after {
+        // Nothing else is under way: there is nothing to drain.
+        After::Exit => Ok(()),
+        After::KeepServing => runtime.block_on(serving)?,
+    }
 }
 
 fn ask(url: &str, key: Option<&str>) -> Result<Value> {

@@ -1,5 +1,6 @@
 //! `assay serve`: load, listen, answer until told to stop.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,20 +18,19 @@ use crate::load::{self, Loaded};
 /// # Errors
 /// If the model does not load or the address is taken.
 pub(crate) fn run(config: ServeConfig) -> Result<()> {
-    start_logging(config.log_format);
+    start_logging(config.log_format, "info");
+    let runtime = runtime()?;
+    // A taken address must show before the model is read.
+    let listener = runtime.block_on(bind(&config))?;
     let loaded = load::load(&config.model, config.queue.get())?;
-    runtime()?.block_on(async {
-        let listener = bind(&config).await?;
-        let address = listener.local_addr()?;
-        serve(loaded, listener, address, config).await
-    })
+    runtime.block_on(serve(loaded, listener, config))
 }
 
-/// Log lines on the error stream; a program's own output stays clean.
-pub(crate) fn start_logging(format: LogFormat) {
-    let filter = EnvFilter::new("info");
+/// Log lines of `level` and worse on the error stream; a program's own output stays clean.
+pub(crate) fn start_logging(format: LogFormat, level: &str) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(level))
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A second call in one process (tests) keeps the first subscriber.
     let _ = match format {
@@ -58,9 +58,9 @@ pub(crate) async fn bind(config: &ServeConfig) -> Result<TcpListener> {
 pub(crate) async fn serve(
     loaded: Loaded,
     listener: TcpListener,
-    address: SocketAddr,
     config: ServeConfig,
 ) -> Result<()> {
+    let address = listener.local_addr()?;
     let (trigger, shutdown) = shutdown_channel();
     forward_signals(trigger)?;
     let state = AppState::new(

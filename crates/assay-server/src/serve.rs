@@ -74,7 +74,7 @@ impl Shutdown {
 /// The listener has no usable address. Faults of single connections are theirs alone.
 pub async fn serve(listener: TcpListener, app: AppState, shutdown: Shutdown) -> io::Result<()> {
     let address = listener.local_addr()?;
-    tracing::info!(%address, "listening");
+    tracing::debug!(%address, "listening");
     let (close, _) = watch::channel(false);
     let mut connections = JoinSet::new();
     {
