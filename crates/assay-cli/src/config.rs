@@ -88,7 +88,7 @@ pub(crate) struct ServeArgs {
     /// Requests that may wait [default: 1024]
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
-    /// Origin of web pages that may call, such as https://example.org; may be given several times
+    /// Origin of web pages that may call, such as `https://example.org`; may be given several times
     #[arg(
         long = "cors-origin",
         env = "ASSAY_CORS_ORIGIN",

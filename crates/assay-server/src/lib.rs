@@ -1,8 +1,8 @@
 //! HTTP: router, one thin handler per route, conversion, streaming, errors, metrics.
 //!
 //! The only async library of the workspace. It knows no kernels and does no arithmetic on scores; wire and
-//! engine words meet in `convert/` alone. Build an [`AppState`], then [`serve`] it on a listener, or call
-//! [`router`] in process.
+//! engine words meet in `convert/` alone. Build an [`AppState`], then [`serve()`] it on a listener, or call
+//! [`router()`] in process.
 #![forbid(unsafe_code)]
 
 mod body;

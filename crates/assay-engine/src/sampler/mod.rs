@@ -50,7 +50,7 @@ pub fn draw(
     draw_from(&distribution(compute, row, mask, params, seen), key)
 }
 
-/// Draws one token from a distribution that [`distribution`] built.
+/// Draws one token from a distribution that [`distribution()`] built.
 pub fn draw_from(distribution: &Distribution, key: DrawKey) -> TokenId {
     let position = u64::from(key.position);
     distribution.draw(rng::uniform(key.seed, key.choice_index, position))
