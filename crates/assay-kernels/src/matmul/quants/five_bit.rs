@@ -1,4 +1,4 @@
-//! Five bits per quant: the nibbles of [`U4`](super::U4), then one 64-byte plane whose byte
+//! Five bits per quant: the nibbles of [`U4`], then one 64-byte plane whose byte
 //! (row, k mod 4) holds the fifth bit of quad `i` as its bit `i`.
 
 use super::four_bit::{NIBBLE_BYTES, U4, get_nibble, put_nibbles};

@@ -1,4 +1,4 @@
-//! Six bits per quant: the nibbles of [`U4`](super::U4), then two 64-byte planes of two bits;
+//! Six bits per quant: the nibbles of [`U4`], then two 64-byte planes of two bits;
 //! plane `i / 4` holds the upper bits of quad `i` at bit `2·(i mod 4)` of byte (row, k mod 4).
 
 use super::four_bit::{NIBBLE_BYTES, U4, get_nibble, put_nibbles};
