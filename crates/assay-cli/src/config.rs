@@ -2,6 +2,8 @@
 //!
 //! The only code that reads the environment. What leaves here is complete and checked.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -212,7 +214,15 @@ impl ModelArgs {
         if context == Some(0) {
             bail!("--context must be at least 1");
         }
+        let kv_memory = self.kv_memory.or(file.kv_memory);
+        if kv_memory == Some(0) {
+            bail!("--kv-memory must be at least 1 MiB");
+        }
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = self.threads.or(file.threads).unwrap_or(cores);
+        if threads.get() > MAX_THREADS {
+            bail!("--threads must be at most {MAX_THREADS}, found {threads}");
+        }
         let numerics = match self
             .numerics
             .or(file.numerics)
@@ -227,12 +237,10 @@ impl ModelArgs {
                 .or_else(|| file.model.clone())
                 .unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
             context,
-            threads: self.threads.or(file.threads).unwrap_or(cores),
+            threads,
             numerics,
             parallel: self.parallel.or(file.parallel).unwrap_or(DEFAULT_PARALLEL),
-            kv_memory_bytes: self
-                .kv_memory
-                .or(file.kv_memory)
+            kv_memory_bytes: kv_memory
                 .map(|mib| {
                     mib.checked_mul(1 << 20)
                         .context("--kv-memory is out of range")
@@ -266,8 +274,8 @@ impl ServeArgs {
         } else {
             self.api_keys
         };
-        if api_keys.iter().any(|key| key.is_empty()) {
-            bail!("--api-key must not be empty");
+        for key in &api_keys {
+            check_api_key(key)?;
         }
         let insecure = self.insecure || file.insecure.unwrap_or(false);
         if !host.is_loopback() && api_keys.is_empty() && !insecure {
@@ -279,6 +287,9 @@ impl ServeArgs {
         aliases.extend(file.alias.iter().cloned());
         let mut cors_origins = self.cors_origins;
         cors_origins.extend(file.cors_origin.iter().cloned());
+        for origin in &cors_origins {
+            check_cors_origin(origin)?;
+        }
         Ok(ServeConfig {
             cors_origins,
             host,
@@ -297,16 +308,50 @@ impl ServeArgs {
 /// What templates that ask for the date are told.
 const DEFAULT_DATE: &str = "2025-01-01";
 const DEFAULT_PARALLEL: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not zero");
+/// Longest configuration file read.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+/// More threads than any machine this runs on has cores.
+const MAX_THREADS: usize = 1024;
 const DEFAULT_QUEUE: NonZeroUsize = NonZeroUsize::new(1024).expect("1,024 is not zero");
 
 fn read_file(path: Option<&Path>) -> Result<FileConfig> {
     let Some(path) = path else {
         return Ok(FileConfig::default());
     };
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    toml::from_str(&text)
-        .with_context(|| format!("{} is not a valid configuration", path.display()))
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let mut text = String::new();
+    // A device or a wrong file must not fill the memory.
+    file.take(MAX_CONFIG_BYTES + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {shown}"))?;
+    if text.len() as u64 > MAX_CONFIG_BYTES {
+        bail!("--config {shown}: longer than {MAX_CONFIG_BYTES} bytes, so it is no configuration");
+    }
+    toml::from_str(&text).with_context(|| format!("{shown} is not a valid configuration"))
+}
+
+/// A key goes into an HTTP header: visible ASCII only.
+fn check_api_key(key: &str) -> Result<()> {
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!("--api-key must be visible ASCII characters without spaces");
+    }
+    Ok(())
+}
+
+/// An origin as browsers send it: scheme, host, perhaps a port, and nothing behind.
+fn check_cors_origin(origin: &str) -> Result<()> {
+    let rest = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    let is_host = |text: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+        !text.is_empty() && text.bytes().all(allowed)
+    };
+    if !rest.is_some_and(is_host) {
+        bail!("--cors-origin must be an origin such as https://example.org, found `{origin}`");
+    }
+    Ok(())
 }
 
 fn default_cache_dir() -> Result<PathBuf> {
@@ -359,7 +404,27 @@ mod tests {
         assert!(resolve(&["--host", "0.0.0.0", "--api-key", "k"]).is_ok());
         assert!(resolve(&["--host", "0.0.0.0", "--insecure"]).is_ok());
         assert!(resolve(&["--host", "::1"]).is_ok());
-        assert!(resolve(&["--api-key", ""]).is_err());
+        for key in ["", "a b", "ключ", "a\n"] {
+            assert!(resolve(&["--api-key", key]).is_err(), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn values_that_mean_nothing_are_refused_by_flag() {
+        let cases = [
+            ["--cors-origin", "nonsense"],
+            ["--cors-origin", "https://example.org/path"],
+            ["--kv-memory", "0"],
+            ["--kv-memory", "99999999999999999"],
+            ["--threads", "100000"],
+            ["--context", "0"],
+            ["--config", "/dev/zero"],
+        ];
+        for args in cases {
+            let error = format!("{:#}", resolve(&args).map(|_| ()).unwrap_err());
+            assert!(error.contains(args[0]), "{args:?}: {error}");
+        }
+        assert!(resolve(&["--cors-origin", "http://localhost:3000"]).is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
 use assay_formats::GgufFile;
+use assay_kernels::attention::KV_BLOCK_TOKENS;
 use assay_kernels::{Compute, ThreadPool};
 use assay_models::{
     ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo, Numerics,
@@ -158,7 +159,7 @@ fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usi
             tokens as usize
         });
     let wanted = context
-        .div_ceil(assay_kernels::attention::KV_BLOCK_TOKENS)
+        .div_ceil(KV_BLOCK_TOKENS)
         .saturating_mul(config.parallel.get());
     let block_bytes = hyperparameters.kv_block_bytes().max(1) as u64;
     let budget = config
@@ -167,6 +168,13 @@ fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usi
     let fitting = budget.map_or(usize::MAX, |bytes| {
         usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX)
     });
+    if fitting < wanted {
+        tracing::warn!(
+            kv_tokens = fitting.saturating_mul(KV_BLOCK_TOKENS),
+            wanted_tokens = wanted.saturating_mul(KV_BLOCK_TOKENS),
+            "the KV cache is smaller than --parallel full contexts"
+        );
+    }
     wanted.min(fitting).max(1)
 }
 
