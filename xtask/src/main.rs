@@ -8,7 +8,8 @@ mod run;
 mod test;
 mod tidy;
 
-use anyhow::Result;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -28,10 +29,17 @@ enum Task {
     Fixtures,
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().task {
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
         Task::Fixtures => fixtures::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

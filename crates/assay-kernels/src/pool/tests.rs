@@ -1,3 +1,5 @@
+//! The pool under test: every index once, panics, nesting, many tiny runs.
+
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
