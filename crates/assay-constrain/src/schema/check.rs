@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::error::ConstraintError;
 
 use super::keywords::{Role, role, subschemas};
-use super::pointer;
+use super::{numbers, pointer};
 
 /// Targets by the text of the reference.
 pub(super) type References<'a> = BTreeMap<String, &'a Value>;
@@ -38,8 +38,6 @@ const DRAFTS: [&str; 5] = [
     "https://json-schema.org/draft/2019-09/schema",
     "https://json-schema.org/draft/2020-12/schema",
 ];
-/// Integers beyond are not exact in the compiler's f64.
-const EXACT_INTEGER_MAX: u64 = 1 << 53;
 
 /// Checks the whole schema; its references by their text.
 pub(super) fn check(root: &Value) -> Result<References<'_>, ConstraintError> {
@@ -120,6 +118,10 @@ impl Checker<'_> {
                 .then_some(())
                 .ok_or_else(|| invalid(keyword, path, reason))
         };
+        let exact = |inexact: Option<String>| match inexact {
+            None => Ok(()),
+            Some(reason) => Err(unsupported(keyword, path, &reason)),
+        };
         match keyword {
             "type" => {
                 let is_type = |value: &Value| value.as_str().is_some_and(|t| TYPES.contains(&t));
@@ -132,22 +134,32 @@ impl Checker<'_> {
             "enum" => {
                 let values = value.as_array().filter(|values| !values.is_empty());
                 require(values.is_some(), "not a list of at least one value")?;
-                check_exact(keyword, path, value)
+                exact(numbers::inexact_constant(value))
             }
-            "const" => check_exact(keyword, path, value),
-            "minimum" | "maximum" => {
-                require(value.is_number(), "not a number")?;
-                check_exact(keyword, path, value)
-            }
-            // A boolean is draft 4's form.
-            "exclusiveMinimum" | "exclusiveMaximum" => {
-                require(value.is_number() || value.is_boolean(), "not a number")?;
-                check_exact(keyword, path, value)
-            }
-            "multipleOf" => require(
-                value.as_f64().is_some_and(|step| step > 0.0),
-                "not a number above 0",
-            ),
+            "const" => exact(numbers::inexact_constant(value)),
+            "minimum" | "maximum" => match value {
+                Value::Number(number) => {
+                    // A boolean is draft 4's form of the exclusive keywords.
+                    let exclusive = if keyword == "minimum" {
+                        "exclusiveMinimum"
+                    } else {
+                        "exclusiveMaximum"
+                    };
+                    let is_exclusive = self.members.get(exclusive) == Some(&Value::Bool(true));
+                    exact(numbers::inexact_bound(number, is_exclusive))
+                }
+                _ => require(false, "not a number"),
+            },
+            "exclusiveMinimum" | "exclusiveMaximum" => match value {
+                Value::Number(number) => exact(numbers::inexact_bound(number, true)),
+                _ => require(value.is_boolean(), "not a number"),
+            },
+            "multipleOf" => match value {
+                Value::Number(number) if number.as_f64().is_some_and(|step| step > 0.0) => {
+                    exact(numbers::inexact_step(number))
+                }
+                _ => require(false, "not a number above 0"),
+            },
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
             | "maxProperties" => require(
                 value
@@ -229,28 +241,6 @@ impl Checker<'_> {
             }
         }
     }
-}
-
-/// Numbers in a constant must be exactly what the compiler's f64 holds.
-fn check_exact(keyword: &str, path: &str, value: &Value) -> Result<(), ConstraintError> {
-    let mut pending = vec![value];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Number(number) => {
-                let integer = number
-                    .as_u64()
-                    .or_else(|| number.as_i64().map(i64::unsigned_abs));
-                if integer.is_some_and(|magnitude| magnitude > EXACT_INTEGER_MAX) {
-                    let reason = format!("{number} is beyond ±2^53");
-                    return Err(unsupported(keyword, path, &reason));
-                }
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Object(members) => pending.extend(members.values()),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 fn check_pattern(keyword: &str, path: &str, pattern: &str) -> Result<(), ConstraintError> {

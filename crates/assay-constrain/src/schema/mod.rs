@@ -4,7 +4,9 @@
 //! enforced, known to be an annotation, or refused by name and path.
 
 mod check;
+mod endless;
 mod keywords;
+mod numbers;
 mod pointer;
 mod rewrite;
 
@@ -53,6 +55,18 @@ pub(crate) fn prepare(schema: &Value) -> Result<Value, ConstraintError> {
             if total_depth > TOTAL_DEPTH_MAX {
                 return Err(ConstraintError::TooDeep {
                     limit: TOTAL_DEPTH_MAX,
+                });
+            }
+            if let Some(reason) = numbers::inexact_combination(schema) {
+                return Err(ConstraintError::Unsupported {
+                    keyword: "multipleOf".to_owned(),
+                    path: String::new(),
+                    reason,
+                });
+            }
+            if let Some(path) = endless::endless(schema) {
+                return Err(ConstraintError::Unsatisfiable {
+                    reason: format!("`{path}` needs another of itself inside, without end"),
                 });
             }
             rewrite::rewrite(schema, &references)

@@ -3,5 +3,6 @@
 
 mod enforcement;
 mod masks;
+mod numbers;
 mod refusals;
 mod vocabulary;

@@ -2,6 +2,7 @@
 
 use assay_constrain::{Constraint, ConstraintFactory, MatchError, Matcher};
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::vocabulary::{factory, vocabulary};
@@ -64,7 +65,8 @@ proptest! {
                 .flat_map(|&id| vocabulary.token_bytes()[id as usize].clone())
                 .collect();
             let text = String::from_utf8(bytes).expect("valid UTF-8");
-            prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "{schema}: {text}");
+            // The grammar of JSON alone: a number such as 6e22578 is legal and no f64.
+            prop_assert!(serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{schema}: {text}");
         }
     }
 }
