@@ -17,7 +17,8 @@ use crate::token_bytes::TokenBytes;
 pub struct EngineConfig {
     /// Sequences in a forward pass at most.
     pub max_num_seqs: usize,
-    /// Token rows in a forward pass at most; not below `max_num_seqs`.
+    /// Token rows in a forward pass at most; not below `max_num_seqs`. Rows far into a context count
+    /// for more, and beside other sequences a long prompt takes a quarter: see [`crate::scheduler`].
     pub max_num_batched_tokens: usize,
     /// Requests that may wait for a first place in a batch.
     pub queue_limit: usize,

@@ -3,26 +3,45 @@
 //! `schedule` picks, `apply` books what was computed and drawn. No device, clock, random number,
 //! channel or text. What is picked never changes a result, only when it arrives.
 //!
-//! Policy, and the bounds it gives (B tokens a step, S sequences at most, S ≤ B):
+//! Cost: a row at position p attends to p keys and costs 1 + p/2048 rows (`row_cost`). In these
+//! units a step has a budget B, `max_num_batched_tokens`; S sequences at most, S ≤ B. Beside other
+//! sequences, running or waiting, long prompts share no more than I = B/4, at least 16, of a step.
+//! A prompt is long while its uncomputed rows cost more than I.
+//!
+//! Policy, and the bounds it gives (D: cost of the step's decode rows, R = B − D, not below 0;
+//! L = R for a prompt that is short or alone, min(R, I) for others):
 //! - Decode rows first: every sequence with one uncomputed token runs in every step.
 //! - Admission in order of arrival, so every running sequence is older than every waiting one.
-//! - The R ≥ B − (S − 1) ≥ 1 tokens left go to prefill: ⌈R/2⌉ to the oldest prompt, the rest to the
-//!   shortest remainder first. So the oldest prompt always advances, and a prompt of r tokens behind
-//!   none shorter is through in ⌈r / ⌊R/2⌋⌉ steps, however long the others are.
+//! - Prefill takes R: the oldest prompt L/2 and at least one row, the rest the cheapest remainder
+//!   first, all long ones from one L; what they leave is the oldest's. So the oldest prompt always
+//!   advances, and a prompt behind none cheaper gets the rows that fit L/2, however long the others
+//!   are: a short one is through in its first step while R ≥ 2I.
+//! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
+//!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
 //! - Out of blocks: the latest arrival gives its blocks back and is computed again later. The oldest
 //!   sequence is never preempted and can take the whole pool, so it always ends: no livelock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::block_manager::BlockManager;
+use crate::prefill::{self, PrefillBudget, UnfinishedPrompt};
+use crate::row_cost;
 use crate::sequence::{SeqId, Sequence, SequenceState};
+
+/// Part of the budget that long prompts share beside other sequences: one in so many.
+const INTERACTIVE_PART: usize = 4;
+
+/// Rows of budget below which that part does not fall: a smaller step takes as long, since reading
+/// the weights once costs about as much as this many rows.
+const INTERACTIVE_LEAST: usize = 16;
 
 /// Limits of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
     /// Sequences in a forward pass at most, ≥ 1.
     pub max_num_seqs: usize,
-    /// Token rows in a forward pass at most, ≥ `max_num_seqs`.
+    /// Token rows in a forward pass at most, ≥ `max_num_seqs`; also what the rows may cost, in rows
+    /// at position 0.
     pub max_num_batched_tokens: usize,
 }
 
@@ -248,40 +267,62 @@ impl Scheduler {
 
     /// Shares what decode left of the budget among unfinished prompts.
     fn schedule_prefill(&mut self, output: &mut SchedulerOutput) {
-        let decoding: BTreeSet<SeqId> = output.scheduled.iter().map(|s| s.seq_id).collect();
-        let mut budget = self.config.max_num_batched_tokens - output.num_tokens();
-        let mut remainders: Vec<(usize, SeqId)> = self
-            .running
-            .iter()
-            .filter(|seq_id| !decoding.contains(seq_id))
-            .map(|&seq_id| (self.uncomputed(seq_id), seq_id))
-            .collect();
-        if remainders.is_empty() || budget == 0 {
-            return;
-        }
-        let (oldest_remainder, oldest) = remainders.remove(0);
-        let mut oldest_share = oldest_remainder.min(budget.div_ceil(2));
-        budget -= oldest_share;
+        // Decode has at most S − 1 ≤ B − 1 rows beside an unfinished prompt: one is always left.
+        let shares = prefill::share(self.prefill_budget(output), self.unfinished_prompts(output));
+        output.scheduled.extend(
+            shares
+                .into_iter()
+                .map(|(prompt, num_rows)| ScheduledSequence {
+                    seq_id: prompt.seq_id,
+                    num_scheduled_tokens: num_rows,
+                    wants_logits: num_rows == prompt.num_left,
+                }),
+        );
+    }
 
-        remainders.sort_unstable();
-        let mut shares = Vec::new();
-        for (remainder, seq_id) in remainders {
-            let share = remainder.min(budget);
-            budget -= share;
-            shares.push((seq_id, share, remainder));
-        }
-        oldest_share += budget.min(oldest_remainder - oldest_share);
-        shares.insert(0, (oldest, oldest_share, oldest_remainder));
-
-        output
+    /// What decode left, and the long prompts' part of it: all of it for a sequence that is alone.
+    fn prefill_budget(&self, decode: &SchedulerOutput) -> PrefillBudget {
+        let decode_cost = decode
             .scheduled
-            .extend(shares.into_iter().filter(|&(_, share, _)| share > 0).map(
-                |(seq_id, share, remainder)| ScheduledSequence {
-                    seq_id,
-                    num_scheduled_tokens: share,
-                    wants_logits: share == remainder,
-                },
-            ));
+            .iter()
+            .filter_map(|scheduled| self.sequences.get(&scheduled.seq_id))
+            .map(|sequence| row_cost::of_rows(sequence.num_computed_tokens, 1))
+            .sum();
+        let all = row_cost::of_budget(self.config.max_num_batched_tokens);
+        let all = all.saturating_sub(decode_cost);
+        let is_alone = self.sequences.len() == 1;
+        let long = if is_alone {
+            all
+        } else {
+            all.min(self.interactive_cost())
+        };
+        PrefillBudget { all, long }
+    }
+
+    /// What long prompts may cost beside others, and what makes a prompt long.
+    fn interactive_cost(&self) -> u64 {
+        let part = self.config.max_num_batched_tokens / INTERACTIVE_PART;
+        row_cost::of_budget(part.max(INTERACTIVE_LEAST))
+    }
+
+    /// Running sequences that do not decode in this step, oldest first.
+    fn unfinished_prompts(&self, decode: &SchedulerOutput) -> Vec<UnfinishedPrompt> {
+        let decoding: BTreeSet<SeqId> = decode.scheduled.iter().map(|s| s.seq_id).collect();
+        let interactive_cost = self.interactive_cost();
+        self.running
+            .difference(&decoding)
+            .filter_map(|seq_id| self.sequences.get(seq_id))
+            .map(|sequence| {
+                let position = sequence.num_computed_tokens;
+                let num_left = sequence.num_uncomputed_tokens();
+                UnfinishedPrompt {
+                    seq_id: sequence.seq_id,
+                    position,
+                    num_left,
+                    is_long: row_cost::of_rows(position, num_left) > interactive_cost,
+                }
+            })
+            .collect()
     }
 
     fn uncomputed(&self, seq_id: SeqId) -> usize {

@@ -7,6 +7,7 @@ mod generation;
 mod invariance;
 mod lifecycle;
 mod limits;
+mod prefill_shares;
 mod real_path;
 mod sampling;
 mod scheduling;

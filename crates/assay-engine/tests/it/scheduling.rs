@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_engine::block_manager::BlockManager;
-use assay_engine::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
+use assay_engine::scheduler::{ScheduledSequence, Scheduler, SchedulerConfig, SchedulerOutput};
 use assay_engine::sequence::{SeqId, Sequence, SequenceState};
 use assay_models::BlockId;
 use proptest::prelude::*;
 
+/// Cost of a row at position 0, in keys of attention.
+pub(crate) const ROW: usize = 2048;
 const BLOCK_TOKENS: usize = 4;
 const MAX_PROMPT: usize = 50;
 const MAX_REPLY: usize = 12;
@@ -30,24 +32,24 @@ fn any_operation() -> impl Strategy<Value = Operation> {
 
 /// What the reference knows of a sequence: plain counts.
 #[derive(Clone, Debug)]
-struct Expected {
-    num_tokens: usize,
-    num_computed: usize,
+pub(crate) struct Expected {
+    pub(crate) num_tokens: usize,
+    pub(crate) num_computed: usize,
     num_reply_left: usize,
 }
 
 /// The scheduler beside its reference; every method checks.
-struct Checked {
+pub(crate) struct Checked {
     scheduler: Scheduler,
     config: SchedulerConfig,
     num_blocks: usize,
-    live: BTreeMap<SeqId, Expected>,
+    pub(crate) live: BTreeMap<SeqId, Expected>,
     num_added: u64,
     num_preemptions: usize,
 }
 
 impl Checked {
-    fn new(config: SchedulerConfig, num_blocks: usize) -> Self {
+    pub(crate) fn new(config: SchedulerConfig, num_blocks: usize) -> Self {
         Self {
             scheduler: Scheduler::new(config, BlockManager::new(num_blocks, BLOCK_TOKENS)),
             config,
@@ -58,7 +60,7 @@ impl Checked {
         }
     }
 
-    fn add(&mut self, num_prompt: usize, num_reply: usize) -> SeqId {
+    pub(crate) fn add(&mut self, num_prompt: usize, num_reply: usize) -> SeqId {
         let seq_id = SeqId {
             arrival: self.num_added,
             choice_index: 0,
@@ -87,7 +89,7 @@ impl Checked {
         self.finish(seq_id);
     }
 
-    fn finish(&mut self, seq_id: SeqId) {
+    pub(crate) fn finish(&mut self, seq_id: SeqId) {
         let finished = self.scheduler.finish(seq_id).expect("it was live");
         assert_eq!(finished.state, SequenceState::Finished, "{seq_id:?}");
         assert!(finished.block_table.is_empty(), "{seq_id:?} kept blocks");
@@ -99,7 +101,7 @@ impl Checked {
         self.check_blocks();
     }
 
-    fn step(&mut self) -> SchedulerOutput {
+    pub(crate) fn step(&mut self) -> SchedulerOutput {
         let running_before: BTreeSet<SeqId> = self.in_state(SequenceState::Running);
         let output = self.scheduler.schedule();
         self.check_output(&output, &running_before);
@@ -169,6 +171,7 @@ impl Checked {
                 "{seq_id:?}: blocks do not cover {last} tokens"
             );
         }
+        self.check_cost(output, running_before);
         let running = self.in_state(SequenceState::Running);
         // Decode rows are never left out.
         for seq_id in running.intersection(running_before) {
@@ -187,6 +190,64 @@ impl Checked {
             assert!(
                 youngest_running < oldest_waiting,
                 "{youngest_running:?} overtook {oldest_waiting:?}"
+            );
+        }
+    }
+
+    /// What the entry's rows cost, counted row by row. To be asked before the step is booked.
+    pub(crate) fn cost(&self, seq_id: SeqId, num_rows: usize) -> usize {
+        let position = self.live[&seq_id].num_computed;
+        (position..position + num_rows).map(|p| ROW + p).sum()
+    }
+
+    /// The stated bounds on what a step costs.
+    fn check_cost(&self, output: &SchedulerOutput, running_before: &BTreeSet<SeqId>) {
+        let num_left = |seq_id: SeqId| {
+            let expected = &self.live[&seq_id];
+            expected.num_tokens - expected.num_computed
+        };
+        let (decode, prefill): (Vec<_>, Vec<_>) = output.scheduled.iter().partition(|entry| {
+            num_left(entry.seq_id) == 1 && running_before.contains(&entry.seq_id)
+        });
+        let total = |entries: &[&ScheduledSequence]| -> usize {
+            entries
+                .iter()
+                .map(|entry| self.cost(entry.seq_id, entry.num_scheduled_tokens))
+                .sum()
+        };
+        let budget = (self.config.max_num_batched_tokens * ROW).saturating_sub(total(&decode));
+        let interactive = (self.config.max_num_batched_tokens / 4).max(16) * ROW;
+        let is_long = |seq_id| self.cost(seq_id, num_left(seq_id)) > interactive;
+        let long: Vec<_> = prefill
+            .iter()
+            .copied()
+            .filter(|entry| is_long(entry.seq_id))
+            .collect();
+        let long_budget = if self.live.len() == 1 {
+            budget
+        } else {
+            budget.min(interactive)
+        };
+        // The oldest prompt's one row, where it does not fit its half.
+        let oldest = prefill.iter().min_by_key(|entry| entry.seq_id);
+        let excess = |entries: &[&ScheduledSequence], limit: usize| match oldest {
+            Some(oldest) if entries.contains(oldest) => {
+                let row = self.cost(oldest.seq_id, 1);
+                if row > limit.div_ceil(2) { row } else { 0 }
+            }
+            _ => 0,
+        };
+        for (which, entries, limit) in [("all", &prefill, budget), ("long", &long, long_budget)] {
+            let half_of = if oldest.is_some_and(|oldest| is_long(oldest.seq_id)) {
+                long_budget
+            } else {
+                budget
+            };
+            let bound = limit + excess(entries, half_of);
+            let cost = total(entries);
+            assert!(
+                cost <= bound,
+                "{which} prompts cost {cost} > {bound}: {output:?}"
             );
         }
     }
@@ -304,48 +365,4 @@ fn a_pool_too_small_for_all_preempts_and_ends() {
     }
     checked.run_to_the_end();
     assert!(checked.num_preemptions > 0);
-}
-
-/// The stated bound: a prompt of r tokens is through in ⌈r / ⌊R/2⌋⌉ steps behind longer ones.
-#[test]
-fn a_short_prompt_is_not_stuck_behind_long_ones() {
-    let config = SchedulerConfig {
-        max_num_seqs: 8,
-        max_num_batched_tokens: 64,
-    };
-    let mut checked = Checked::new(config, 4096);
-    for _ in 0..5 {
-        checked.add(2_000, 1);
-    }
-    checked.step();
-    let short = checked.add(60, 1);
-    let num_steps = (1..)
-        .find(|_| {
-            let output = checked.step();
-            output
-                .scheduled
-                .iter()
-                .any(|scheduled| scheduled.seq_id == short && scheduled.wants_logits)
-        })
-        .expect("it ends");
-    assert_eq!(num_steps, 60_usize.div_ceil(64 / 2));
-}
-
-/// A long prompt advances by half the budget under a stream of short ones.
-#[test]
-fn a_long_prompt_is_not_starved_by_short_ones() {
-    let config = SchedulerConfig {
-        max_num_seqs: 4,
-        max_num_batched_tokens: 64,
-    };
-    let mut checked = Checked::new(config, 4096);
-    let long = checked.add(640, 1);
-    let mut num_steps = 0;
-    while checked.live.contains_key(&long) {
-        checked.add(30, 1);
-        checked.add(30, 1);
-        checked.step();
-        num_steps += 1;
-    }
-    assert!(num_steps <= 640 / 32, "{num_steps} steps");
 }
