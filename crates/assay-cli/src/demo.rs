@@ -17,7 +17,7 @@ const OTHERS_SHOWN: usize = 3;
 /// What happens once the answer is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// Drain and exit.
+    /// Exit at once.
     Exit,
     /// Go on until a signal.
     KeepServing,

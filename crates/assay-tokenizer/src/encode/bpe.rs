@@ -138,12 +138,7 @@ impl Bpe {
                 ids.push(id);
                 continue;
             }
-            let start = symbol.start as usize;
-            let bytes = word
-                .as_bytes()
-                .get(start..start + symbol.len as usize)
-                .unwrap_or_default();
-            for &byte in bytes {
+            for &byte in symbol.bytes(word) {
                 let id = self.byte_ids[usize::from(byte)];
                 ids.push(id.ok_or(TokenizerError::Unencodable { byte })?);
             }

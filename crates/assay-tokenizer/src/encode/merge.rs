@@ -22,6 +22,16 @@ pub(super) struct Symbol {
     next: u32,
 }
 
+impl Symbol {
+    /// Its bytes in the `text` that was merged.
+    pub(super) fn bytes<'a>(&self, text: &'a str) -> &'a [u8] {
+        let start = self.start as usize;
+        text.as_bytes()
+            .get(start..start + self.len as usize)
+            .unwrap_or_default()
+    }
+}
+
 /// The outcome of joining two neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Merge {

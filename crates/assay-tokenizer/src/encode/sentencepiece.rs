@@ -78,12 +78,7 @@ impl SentencePiece {
                 ids.push(id);
                 continue;
             }
-            let start = symbol.start as usize;
-            let bytes = text
-                .as_bytes()
-                .get(start..start + symbol.len as usize)
-                .unwrap_or_default();
-            self.encode_bytes(bytes, ids)?;
+            self.encode_bytes(symbol.bytes(text), ids)?;
         }
         Ok(())
     }
