@@ -53,6 +53,44 @@ pub(crate) struct ModelArgs {
     isa: Option<String>,
 }
 
+/// Which model to measure; how many threads and sequences, a measurement says itself.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BenchModelArgs {
+    /// Path of a .gguf file, or a name that `assay pull` knows [default: smollm2-135m-instruct]
+    #[arg(long, env = "ASSAY_MODEL", value_name = "PATH|NAME")]
+    model: Option<String>,
+    /// exact: 16-bit activations; fast: 8-bit [default: exact]
+    #[arg(long, env = "ASSAY_NUMERICS")]
+    numerics: Option<NumericsArg>,
+    /// Configuration file (TOML, same names as the flags)
+    #[arg(long, env = "ASSAY_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where fetched models lie [default: $XDG_CACHE_HOME/assay/models]
+    #[arg(long, env = "ASSAY_CACHE_DIR", value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+    /// Force an instruction set: scalar, avx2 or avx512
+    #[arg(long, env = "ASSAY_ISA", hide = true)]
+    isa: Option<String>,
+}
+
+impl BenchModelArgs {
+    /// Settles the model settings.
+    ///
+    /// # Errors
+    /// As [`ModelArgs::resolve`].
+    pub(crate) fn resolve(self) -> Result<ModelConfig> {
+        let args = ModelArgs {
+            model: self.model,
+            numerics: self.numerics,
+            config: self.config,
+            cache_dir: self.cache_dir,
+            isa: self.isa,
+            ..ModelArgs::default()
+        };
+        args.resolve()
+    }
+}
+
 /// Where and for whom to serve.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ServeArgs {

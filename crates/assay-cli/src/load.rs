@@ -103,7 +103,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
 }
 
 /// Name on the wire and path on disk; a named model is fetched if it is not there.
-fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
+pub(crate) fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
     let path = Path::new(&config.model);
     let looks_like_path =
         path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
