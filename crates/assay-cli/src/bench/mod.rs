@@ -23,7 +23,7 @@ use assay_kernels::{Compute, ThreadPool};
 use assay_models::{ForwardModel, LoadOptions, Model, Numerics};
 use clap::{Args, ValueEnum};
 
-use crate::config::{BenchModelArgs, ModelConfig};
+use crate::config::{ModelConfig, WeightsArgs};
 use crate::{load, progress};
 
 use busy::BusyMeter;
@@ -44,7 +44,7 @@ const TOP_LOGPROBS: u32 = 20;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
-    model: BenchModelArgs,
+    model: WeightsArgs,
     /// Lengths of prompts, in tokens
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_values = ["512", "2048"])]
     prompt: Vec<NonZeroUsize>,
