@@ -173,27 +173,28 @@ impl Report {
 impl Run {
     fn write_text(&self, out: &mut impl Write) -> std::io::Result<()> {
         let mark = |disturbed: bool| if disturbed { "*" } else { "" };
-        let ceilings = &self.ceilings;
+        let rate = |value: f64, disturbed: bool| {
+            if disturbed && !self.forced {
+                "busy".to_owned()
+            } else {
+                format!("{value:.1}")
+            }
+        };
+        let Ceilings { disturbed, .. } = self.ceilings;
         if let (Some(instruction), Some(ops)) = (
-            ceilings.integer_instruction,
-            ceilings.integer_ops_per_second,
+            self.ceilings.integer_instruction,
+            self.ceilings.integer_ops_per_second,
         ) {
-            let mark = mark(ceilings.disturbed);
+            let (name, ops) = ("integer peak", rate(ops / 1e9, disturbed));
             writeln!(
                 out,
-                "  {:<18} {:>8.0} GOP/s{mark}   {instruction}",
-                "integer peak",
-                ops / 1e9
+                "  {name:<18} {ops:>8} GOP/s{}   {instruction}",
+                mark(disturbed)
             )?;
         }
-        if let Some(bytes) = ceilings.read_bytes_per_second {
-            let mark = mark(ceilings.disturbed);
-            writeln!(
-                out,
-                "  {:<18} {:>8.1} GB/s{mark}",
-                "memory read",
-                bytes / 1e9
-            )?;
+        if let Some(bytes) = self.ceilings.read_bytes_per_second {
+            let (name, bytes) = ("memory read", rate(bytes / 1e9, disturbed));
+            writeln!(out, "  {name:<18} {bytes:>8} GB/s{}", mark(disturbed))?;
         }
         for figure in &self.figures {
             let mark = mark(figure.samples.disturbed);
@@ -211,12 +212,12 @@ impl Run {
             writeln!(out)?;
         }
         if let Some(cost) = &self.top20_cost {
-            let mark = mark(cost.disturbed);
+            let percent = rate(cost.median * 100.0, cost.disturbed);
             writeln!(
                 out,
-                "  {:<18} {:>8.1} %{mark} more time than without scores",
+                "  {:<18} {percent:>8} %{} more time than without scores",
                 "top-20 logprobs",
-                cost.median * 100.0
+                mark(cost.disturbed)
             )?;
         }
         Ok(())
