@@ -36,20 +36,6 @@ pub(crate) struct Expected {
     pub(crate) num_tokens: usize,
     pub(crate) num_computed: usize,
     num_reply_left: usize,
-    num_prompt: usize,
-    /// First prompt row not scored yet; `None` scores none.
-    unscored_from: Option<usize>,
-}
-
-impl Expected {
-    /// Rows of the next `num_rows` that are to be scored, counted one by one.
-    fn num_scored_rows(&self, num_rows: usize) -> usize {
-        let is_wanted = |row: &usize| {
-            *row + 1 < self.num_prompt && self.unscored_from.is_some_and(|from| from <= *row)
-        };
-        let rows = self.num_computed..self.num_computed + num_rows;
-        rows.filter(is_wanted).count()
-    }
 }
 
 /// The scheduler beside its reference; every method checks.
@@ -80,16 +66,12 @@ impl Checked {
             choice_index: 0,
         };
         self.num_added += 1;
-        // Every third prompt is scored, from somewhere inside.
-        let unscored_from = (self.num_added % 3 == 0).then_some(num_prompt / 3);
-        let sequence = Sequence::new(seq_id, vec![7; num_prompt]);
-        self.scheduler.add(sequence.with_scores_from(unscored_from));
+        self.scheduler
+            .add(Sequence::new(seq_id, vec![7; num_prompt]));
         let expected = Expected {
             num_tokens: num_prompt,
             num_computed: 0,
             num_reply_left: num_reply,
-            num_prompt,
-            unscored_from,
         };
         self.live.insert(seq_id, expected);
         seq_id
@@ -129,9 +111,6 @@ impl Checked {
         for scheduled in &output.scheduled {
             let expected = self.live.get_mut(&scheduled.seq_id).expect("it is live");
             expected.num_computed += scheduled.num_scheduled_tokens;
-            expected.unscored_from = expected
-                .unscored_from
-                .map(|from| from.max(expected.num_computed));
             if scheduled.wants_logits {
                 expected.num_reply_left -= 1;
                 if expected.num_reply_left > 0 {
@@ -183,11 +162,6 @@ impl Checked {
                 scheduled.wants_logits,
                 scheduled.num_scheduled_tokens == num_left,
                 "{seq_id:?}"
-            );
-            assert_eq!(
-                scheduled.num_scored_rows,
-                expected.num_scored_rows(scheduled.num_scheduled_tokens),
-                "{seq_id:?}: {expected:?}"
             );
             let sequence = self.scheduler.sequence(seq_id).expect("it is live");
             assert_eq!(sequence.state, SequenceState::Running, "{seq_id:?}");
