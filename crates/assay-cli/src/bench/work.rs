@@ -4,7 +4,7 @@
 //! two halves of a 16-bit activation one after the other. Attention, norms and scores are not counted, so a share of
 //! the peak is what the whole pass leaves to the products.
 
-use assay_formats::{DType, GgufFile};
+use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
 use assay_models::{ModelConfig, Numerics};
 
