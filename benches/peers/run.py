@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -70,11 +71,34 @@ def set_up_python(venv):
         run([sys.executable, "-m", "venv", venv])
     probe = subprocess.run([python, "-c", "import llama_cpp, gguf, numpy"], stderr=subprocess.DEVNULL)
     if probe.returncode != 0:
-        say("building llama.cpp; this takes a while")
-        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-        environment = {**os.environ, "CMAKE_ARGS": "-DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release"}
-        run([*pip, "--no-binary", "llama-cpp-python", "-r", HERE / "requirements.txt"], env=environment)
+        build_peer(python, "")
     return python
+
+
+def build_peer(python, compiler_flags):
+    """Installs the peer, built here with every instruction that this machine has."""
+    say("building llama.cpp; this takes a while")
+    environment = {
+        **os.environ,
+        "CMAKE_ARGS": "-DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release",
+        "CFLAGS": compiler_flags,
+        "CXXFLAGS": compiler_flags,
+    }
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--force-reinstall", "--no-cache-dir"]
+    run([*pip, "--no-binary", "llama-cpp-python", "-r", HERE / "requirements.txt"], env=environment)
+
+
+def check_peer(python, path):
+    """Some compilers (GCC 12) make AMX code of the peer's that dies of an illegal instruction: then it is built without."""
+    worker = Worker(python, path, 1)
+    if worker.try_seconds({"figure": "prefill", "tokens": 64}) is None:
+        if worker.process.wait() != -signal.SIGILL:
+            sys.exit(f"the peer ended ({worker.process.returncode})")
+        say("the peer's build dies of an illegal instruction; building it without AMX")
+        build_peer(python, "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16")
+        worker = Worker(python, path, 1)
+        worker.seconds({"figure": "prefill", "tokens": 64})
+    worker.close()
 
 
 def model_path(assay, python, name):
@@ -103,17 +127,25 @@ class Worker:
             text=True,
         )
         self.about = self.answer()
+        if self.about is None:
+            sys.exit(f"the peer ended ({self.process.wait()})")
 
     def answer(self):
         line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"the peer ended ({self.process.wait()})")
-        return json.loads(line)
+        return json.loads(line) if line else None
 
-    def seconds(self, request):
+    def try_seconds(self, request):
+        """Seconds of one sample, or `None` if the process ended."""
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
-        return self.answer()["seconds"]
+        answer = self.answer()
+        return answer and answer["seconds"]
+
+    def seconds(self, request):
+        seconds = self.try_seconds(request)
+        if seconds is None:
+            sys.exit(f"the peer ended ({self.process.wait()})")
+        return seconds
 
     def close(self):
         self.process.stdin.close()
@@ -251,6 +283,7 @@ def main():
         run(["cargo", "build", "--release", "--package", "assay-cli"])
         assay = TARGET / "release" / "assay"
     python = set_up_python(arguments.venv)
+    check_peer(python, model_path(assay, python, "Q4_1"))
     rows, about = [], {}
     for name in arguments.files:
         new_rows, about = measure(arguments, assay, python, name)
