@@ -177,6 +177,8 @@ def measure(arguments, assay, python, name):
         worker = Worker(python, path, num_threads)
         about["peer"] = worker.about
         for figure, bench_arguments, request in FIGURES:
+            if figure not in arguments.figures:
+                continue
             worker.seconds(request)
             samples = {"llama.cpp": [], **{profile: [] for profile in arguments.profiles}}
             for _ in range(arguments.repeats):
@@ -264,6 +266,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--files", type=listed(list(FILES)), default=list(FILES), help=", ".join(FILES))
     parser.add_argument("--threads", type=counts, default=[1, 2], help="numbers of threads, such as 1,2")
+    names = [name for name, _, _ in FIGURES]
+    parser.add_argument("--figures", type=listed(names), default=names, help=", ".join(names))
     parser.add_argument("--profiles", type=listed(PROFILES), default=PROFILES, help="exact, fast")
     parser.add_argument("--repeats", type=int, default=5, help="pairs of each figure")
     parser.add_argument("--venv", type=pathlib.Path, default=TARGET / "peers-venv", help="where the peer is installed")
