@@ -4,8 +4,8 @@
 //! no panel) and cross the limits where orders of summation could change (heads, windows, 256-element blocks).
 
 use assay_formats::DType;
-use assay_formats::gguf::Value;
 
+use crate::gguf_value::Value;
 use crate::gguf_writer::GgufWriter;
 
 /// Width of the residual stream.

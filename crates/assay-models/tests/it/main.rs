@@ -11,6 +11,7 @@
 
 mod invariance;
 mod malformed_batches;
+mod packed_cache;
 mod real_model;
 mod recorded;
 mod reference_logits;

@@ -1,6 +1,7 @@
 //! Packing loses nothing: rows read back exactly, checksums agree, and what does not fit is named.
 
-use super::super::{PackError, WeightArena};
+use super::super::checksum::RowHash;
+use super::super::{LAYOUT_VERSION, PackError, WeightArena};
 use super::*;
 
 /// Rows read back are the exact values of the file's blocks.
@@ -96,4 +97,48 @@ fn what_cannot_be_packed_is_named() {
         pack(DType::Q8_0, usize::MAX, 32, 1),
         PackError::InvalidShape { .. }
     ));
+}
+
+/// Panels are cached on disk: a byte of theirs that changes without the version would give wrong numbers.
+#[test]
+fn the_layout_has_a_version() {
+    const PANELS: [(DType, u64); 1] = [(DType::Q8_0, 0)];
+    assert_eq!(LAYOUT_VERSION, 1, "record the panels' hashes anew");
+    let mut found = Vec::new();
+    for case in &CASES {
+        let raw = case.raw(19, 512, Scales::Ordinary, 3);
+        let w = PackedMatrix::pack(case.dtype, 19, 512, &raw).unwrap();
+        let mut hash = RowHash::new();
+        hash.update(w.panels().unwrap());
+        found.push((case.dtype, hash.finish()));
+    }
+    for (dtype, expected) in PANELS {
+        let found = found.iter().find(|(found, _)| *found == dtype);
+        assert_eq!(found, Some(&(dtype, expected)), "raise LAYOUT_VERSION");
+    }
+}
+
+#[test]
+fn panels_are_read_back() {
+    for case in &CASES {
+        let raw = case.raw(19, 512, Scales::Ordinary, 3);
+        let packed = PackedMatrix::pack(case.dtype, 19, 512, &raw).unwrap();
+        let panels = packed.panels().unwrap();
+        let len = PackedMatrix::panels_len(case.dtype, 19, 512);
+        assert_eq!(len, Some(panels.len()));
+        let read = |fails_at: usize| {
+            let mut arena = WeightArena::new();
+            let read = |chunk: usize, out: &mut [u8]| {
+                out.copy_from_slice(&panels[chunk * 1000..][..out.len()]);
+                chunk != fails_at
+            };
+            let cx = compute(Isa::SCALAR, 3);
+            PackedMatrix::read_in(&mut arena, &cx, case.dtype, 19, 512, 1000, &read).unwrap()
+        };
+        let whole = read(usize::MAX).expect("every chunk was read");
+        assert!(whole.panels() == Some(panels), "{:?}", case.dtype);
+        assert!(read(2).is_none(), "{:?}", case.dtype);
+    }
+    assert_eq!(PackedMatrix::panels_len(DType::F16, 1, 32), None);
+    assert_eq!(PackedMatrix::panels_len(DType::Q8_0, 1, 33), None);
 }
