@@ -1,7 +1,7 @@
 //! Packing loses nothing: rows read back exactly, checksums agree, and what does not fit is named.
 
 use super::super::checksum::RowHash;
-use super::super::{LAYOUT_VERSION, PackError, WeightArena};
+use super::super::{LAYOUT_VERSION, PackError, WeightArena, supported_types};
 use super::*;
 
 /// Rows read back are the exact values of the file's blocks.
@@ -58,8 +58,10 @@ fn packing_is_a_permutation() {
 fn what_cannot_be_packed_is_named() {
     let pack = |dtype, n, k, len| PackedMatrix::pack(dtype, n, k, &vec![0; len]).unwrap_err();
     assert!(matches!(
-        pack(DType::Q2K, 1, 256, 84),
-        PackError::UnsupportedType { dtype: DType::Q2K }
+        pack(DType::TQ2_0, 1, 256, 66),
+        PackError::UnsupportedType {
+            dtype: DType::TQ2_0
+        }
     ));
     assert!(matches!(
         pack(DType::Q8_0, 0, 32, 0),
@@ -99,23 +101,25 @@ fn what_cannot_be_packed_is_named() {
     ));
 }
 
+/// Of 19 rows of 512 seeded elements of each type.
+const PANELS: [(DType, u64); 20] = [(DType::Q8_0, 0); 20];
+
 /// Panels are cached on disk: a byte of theirs that changes without the version would give wrong numbers.
 #[test]
 fn the_layout_has_a_version() {
-    const PANELS: [(DType, u64); 1] = [(DType::Q8_0, 0)];
     assert_eq!(LAYOUT_VERSION, 1, "record the panels' hashes anew");
-    let mut found = Vec::new();
-    for case in &CASES {
+    let hash_of = |case: &Case| {
         let raw = case.raw(19, 512, Scales::Ordinary, 3);
         let w = PackedMatrix::pack(case.dtype, 19, 512, &raw).unwrap();
         let mut hash = RowHash::new();
         hash.update(w.panels().unwrap());
-        found.push((case.dtype, hash.finish()));
-    }
-    for (dtype, expected) in PANELS {
-        let found = found.iter().find(|(found, _)| *found == dtype);
-        assert_eq!(found, Some(&(dtype, expected)), "raise LAYOUT_VERSION");
-    }
+        (case.dtype, hash.finish())
+    };
+    let found: Vec<(DType, u64)> = CASES.iter().map(hash_of).collect();
+    assert_eq!(
+        found, PANELS,
+        "a new format adds a line; a changed one raises LAYOUT_VERSION"
+    );
 }
 
 #[test]
@@ -141,4 +145,22 @@ fn panels_are_read_back() {
     }
     assert_eq!(PackedMatrix::panels_len(DType::F16, 1, 32), None);
     assert_eq!(PackedMatrix::panels_len(DType::Q8_0, 1, 33), None);
+}
+
+/// A refusal says what was found and what would do.
+#[test]
+fn a_refused_type_is_named_beside_those_that_work() {
+    for &dtype in DType::ALL {
+        let bytes = vec![0; dtype.block_bytes()];
+        let supported = supported_types().any(|supported| supported == dtype);
+        match PackedMatrix::pack(dtype, 1, dtype.block_len(), &bytes) {
+            Ok(_) => assert!(supported, "{dtype} packs but is not listed"),
+            Err(error) => {
+                assert!(!supported, "{dtype} is listed: {error}");
+                let text = error.to_string();
+                assert!(text.contains(dtype.name()), "{text}");
+                assert!(text.contains("IQ1_M") && text.contains("Q4_K"), "{text}");
+            }
+        }
+    }
 }
