@@ -102,7 +102,28 @@ fn what_cannot_be_packed_is_named() {
 }
 
 /// Of 19 rows of 512 seeded elements of each type.
-const PANELS: [(DType, u64); 20] = [(DType::Q8_0, 0); 20];
+const PANELS: [(DType, u64); 20] = [
+    (DType::Q8_0, 0x6fb80c2065d6903a),
+    (DType::Q4_0, 0x2645926e3bf6109d),
+    (DType::Q4_1, 0x5db8c6d2c6657318),
+    (DType::Q5_0, 0x46785e57277cf513),
+    (DType::Q5_1, 0x9cdf649639a333bb),
+    (DType::Q2K, 0xb46350ffb6e5d721),
+    (DType::Q3K, 0xb4132d245ed15d6f),
+    (DType::Q4K, 0x6da28f0f8f2596d3),
+    (DType::Q5K, 0xb84baabb5a5ff97c),
+    (DType::Q6K, 0x43534c8d9accc30f),
+    (DType::IQ2XXS, 0x4ca7a5e8bf73db15),
+    (DType::IQ2XS, 0x489f767ef84113dc),
+    (DType::IQ2S, 0xa99ee4b81ab1b6e2),
+    (DType::IQ3XXS, 0x0d7eea1187796f65),
+    (DType::IQ3S, 0xec6d023bbf671aee),
+    (DType::IQ1S, 0x3705ce299fff0b71),
+    (DType::IQ1M, 0x2c443f69816671f8),
+    (DType::IQ4NL, 0x2645926e3bf6109d),
+    (DType::IQ4XS, 0xb83c8ebf01cabff2),
+    (DType::MXFP4, 0xa61757c853de0b29),
+];
 
 /// Panels are cached on disk: a byte of theirs that changes without the version would give wrong numbers.
 #[test]
