@@ -30,6 +30,9 @@ pub(crate) struct WeightsArgs {
     /// exact: 16-bit activations; fast: 8-bit [default: exact]
     #[arg(long, env = "ASSAY_NUMERICS")]
     numerics: Option<NumericsArg>,
+    /// Keep the repacked weights in MODEL.assay-packed beside the model and read them from there at the next start
+    #[arg(long, env = "ASSAY_CACHE_PACKED")]
+    cache_packed: bool,
     #[command(flatten)]
     pub(super) store: StoreArgs,
     /// Force an instruction set: scalar, avx2 or avx512. Changes speed, never a bit; for tests
@@ -79,6 +82,8 @@ pub(crate) struct ModelConfig {
     pub(crate) numerics: Numerics,
     pub(crate) parallel: NonZeroUsize,
     pub(crate) kv_memory_bytes: Option<u64>,
+    /// Whether repacked weights are kept beside the model.
+    pub(crate) cache_packed: bool,
     pub(crate) template_date: TemplateDate,
     /// The same as given; part of the fingerprint.
     pub(crate) template_date_text: String,
@@ -160,6 +165,7 @@ impl ModelArgs {
                         .context("--kv-memory is out of range")
                 })
                 .transpose()?,
+            cache_packed: weights.cache_packed || file.cache_packed.unwrap_or(false),
             template_date,
             template_date_text: date_text,
             cache_dir: store.cache_dir,
