@@ -10,7 +10,10 @@ use crate::scheduler::{Scheduler, SchedulerOutput};
 /// # Panics
 /// If `output` is not of this scheduler's present state.
 pub fn build(scheduler: &Scheduler, output: &SchedulerOutput) -> ForwardBatch {
-    let mut batch = ForwardBatch::default();
+    let mut batch = ForwardBatch {
+        block_copies: output.block_copies.clone(),
+        ..ForwardBatch::default()
+    };
     batch.cu_seqlens.push(0);
     for scheduled in &output.scheduled {
         let sequence = scheduler

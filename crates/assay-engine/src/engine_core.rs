@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use assay_models::ForwardModel;
 
-use crate::block_manager::BlockManager;
+use crate::block_manager::{BlockManager, PrefixCache};
 use crate::choice::Choice;
 use crate::draw::RowOwner;
 use crate::handle::Progress;
@@ -62,10 +62,11 @@ impl EngineCore {
         model: Box<dyn ForwardModel>,
         token_bytes: Arc<TokenBytes>,
         config: SchedulerConfig,
+        prefix_cache: PrefixCache,
         progress: Arc<Progress>,
     ) -> Self {
         let info = model.info();
-        let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens);
+        let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens, prefix_cache);
         let core = Self {
             scheduler: Scheduler::new(config, blocks),
             model,
@@ -88,8 +89,9 @@ impl EngineCore {
                 arrival,
                 choice_index,
             };
-            self.scheduler
-                .add(Sequence::new(seq_id, request.prompt_token_ids.clone()));
+            let prompt_token_ids = request.prompt_token_ids.clone();
+            let sequence = Sequence::new(seq_id, prompt_token_ids, request.cache_salt.clone());
+            self.scheduler.add(sequence);
         }
         let choices = (0..request.num_choices)
             .map(|_| Some(Choice::new(&request)))
@@ -320,11 +322,14 @@ impl EngineCore {
     }
 
     fn snapshot(&self) -> EngineStats {
+        let blocks = self.scheduler.blocks();
         EngineStats {
             num_running: self.scheduler.num_running(),
             num_waiting: self.scheduler.num_waiting(),
-            num_kv_blocks_used: self.scheduler.blocks().num_used(),
-            num_kv_blocks: self.scheduler.blocks().num_blocks(),
+            num_kv_blocks_used: blocks.num_used(),
+            num_kv_blocks_cached: blocks.num_cached(),
+            num_kv_blocks: blocks.num_blocks(),
+            num_prefix_cache_evictions: blocks.num_evictions(),
             ..self.stats
         }
     }

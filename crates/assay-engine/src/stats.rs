@@ -9,8 +9,10 @@ pub struct EngineStats {
     pub num_running: usize,
     /// Sequences that wait for a place or for blocks now, preempted ones included.
     pub num_waiting: usize,
-    /// KV blocks held now.
+    /// KV blocks that sequences hold now.
     pub num_kv_blocks_used: usize,
+    /// KV blocks that no sequence holds, kept for the tokens in them.
+    pub num_kv_blocks_cached: usize,
     /// KV blocks in the pool.
     pub num_kv_blocks: usize,
     /// Forward passes run.
@@ -21,6 +23,12 @@ pub struct EngineStats {
     pub num_prompt_tokens: u64,
     /// Tokens drawn, ending ones included.
     pub num_generation_tokens: u64,
+    /// Prompt tokens looked for in the prefix cache: those of every choice that drew its first token.
+    pub num_prefix_cache_queries: u64,
+    /// Those of them that were found.
+    pub num_prefix_cache_hits: u64,
+    /// Cached KV blocks given up for others.
+    pub num_prefix_cache_evictions: u64,
     /// Times a sequence gave its blocks back.
     pub num_preemptions: u64,
     /// Requests that failed of a non-finite logit.

@@ -123,6 +123,9 @@ impl ForwardModel for Model {
             spans: &spans,
             logit_rows: &batch.logit_rows,
         };
+        for &copy in &batch.block_copies {
+            self.kv_cache.copy_block(copy);
+        }
         let logits = match batch.num_tokens() {
             0 => Vec::new(),
             _ => self

@@ -174,6 +174,14 @@ impl ForwardModel for ScriptedModel {
         self.check_batch(batch)?;
         locked(&self.batch_sizes).push(batch.num_sequences());
 
+        let block_tokens = self.info.kv_block_tokens;
+        for copy in &batch.block_copies {
+            let [from, to] = [copy.from, copy.to].map(|block| block.0 as usize * block_tokens);
+            self.check(from.max(to) + block_tokens <= self.slots.len(), || {
+                format!("{copy:?} of a pool of {}", self.info.num_kv_blocks)
+            })?;
+            self.slots.copy_within(from..from + block_tokens, to);
+        }
         // All rows write before any row reads: two sequences in one block spoil each other.
         let sequence_rows: Vec<(usize, usize)> = batch
             .cu_seqlens
