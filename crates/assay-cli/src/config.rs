@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
+use assay_engine::PrefixCache;
 use assay_kernels::Isa;
 use assay_models::Numerics;
 use assay_tokenizer::TemplateDate;
@@ -36,6 +37,12 @@ pub(crate) struct ModelArgs {
     /// Sequences in one step [default: 8]
     #[arg(long, env = "ASSAY_PARALLEL", value_name = "N")]
     parallel: Option<NonZeroUsize>,
+    /// Type of keys and values in the cache [default: f16]
+    #[arg(long, env = "ASSAY_KV", value_name = "TYPE")]
+    kv: Option<String>,
+    /// Compute every prompt in full: keep and share no keys and values. Changes time, never a bit
+    #[arg(long, env = "ASSAY_NO_PREFIX_CACHE")]
+    no_prefix_cache: bool,
     /// Memory for keys and values, in MiB [default: as much as --parallel full contexts need, within half of the free memory]
     #[arg(long, env = "ASSAY_KV_MEMORY", value_name = "MIB")]
     kv_memory: Option<u64>,
@@ -116,6 +123,35 @@ pub(crate) enum NumericsArg {
     Fast,
 }
 
+/// Type of keys and values in the cache: part of what a result is (`docs/numerics.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KvType {
+    /// 16-bit floats.
+    F16,
+}
+
+impl KvType {
+    const ALL: [Self; 1] = [Self::F16];
+
+    /// Its name on the command line and in the fingerprint.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+        }
+    }
+
+    fn by_name(name: &str) -> Result<Self> {
+        let mut types = Self::ALL.into_iter();
+        types.find(|kv| kv.name() == name).with_context(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            format!(
+                "--kv {name}: the numerics contract has keys and values of type {}, and of no other yet",
+                names.join(", ")
+            )
+        })
+    }
+}
+
 /// Form of log lines.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -136,6 +172,8 @@ struct FileConfig {
     threads: Option<NonZeroUsize>,
     numerics: Option<NumericsArg>,
     parallel: Option<NonZeroUsize>,
+    kv: Option<String>,
+    no_prefix_cache: Option<bool>,
     kv_memory: Option<u64>,
     template_date: Option<String>,
     cache_dir: Option<PathBuf>,
@@ -165,6 +203,8 @@ pub(crate) struct ModelConfig {
     pub(crate) threads: NonZeroUsize,
     pub(crate) numerics: Numerics,
     pub(crate) parallel: NonZeroUsize,
+    pub(crate) kv: KvType,
+    pub(crate) prefix_cache: PrefixCache,
     pub(crate) kv_memory_bytes: Option<u64>,
     pub(crate) template_date: TemplateDate,
     /// The same as given; part of the fingerprint.
@@ -231,7 +271,14 @@ impl ModelArgs {
             NumericsArg::Exact => Numerics::Exact,
             NumericsArg::Fast => Numerics::Fast,
         };
+        let kv = self.kv.as_deref().or(file.kv.as_deref());
+        let no_prefix_cache = self.no_prefix_cache || file.no_prefix_cache.unwrap_or(false);
         Ok(ModelConfig {
+            kv: kv.map_or(Ok(KvType::F16), KvType::by_name)?,
+            prefix_cache: match no_prefix_cache {
+                true => PrefixCache::Off,
+                false => PrefixCache::On,
+            },
             model: self
                 .model
                 .or_else(|| file.model.clone())
@@ -395,6 +442,27 @@ mod tests {
         assert_eq!(config.model.numerics, Numerics::Fast);
         assert_eq!(config.api_keys, ["k"]);
         assert_eq!(config.queue.get(), 1024);
+    }
+
+    #[test]
+    fn the_prefix_cache_is_on_unless_a_flag_or_the_file_says_otherwise() {
+        let prefix_cache = |args: &[&str]| resolve(args).unwrap().model.prefix_cache;
+        assert_eq!(prefix_cache(&[]), PrefixCache::On);
+        assert_eq!(prefix_cache(&["--no-prefix-cache"]), PrefixCache::Off);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("assay.toml");
+        std::fs::write(&path, "no-prefix-cache = true\n").unwrap();
+        let file = ["--config", path.to_str().unwrap()];
+        assert_eq!(prefix_cache(&file), PrefixCache::Off);
+    }
+
+    #[test]
+    fn kv_types_outside_the_contract_are_refused_with_what_there_is() {
+        assert_eq!(resolve(&["--kv", "f16"]).unwrap().model.kv, KvType::F16);
+        for name in ["f32", "q8_0", "int8", "F16", ""] {
+            let error = resolve(&["--kv", name]).unwrap_err().to_string();
+            assert!(error.contains("--kv") && error.contains("f16"), "{error}");
+        }
     }
 
     #[test]

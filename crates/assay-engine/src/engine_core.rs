@@ -11,7 +11,7 @@ use crate::block_manager::{BlockManager, PrefixCache};
 use crate::choice::Choice;
 use crate::draw::RowOwner;
 use crate::handle::Progress;
-use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput};
+use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput, Usage};
 use crate::request::Request;
 use crate::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
@@ -24,7 +24,8 @@ struct ActiveRequest {
     sink: Box<dyn OutputSink>,
     /// By choice index; `None` once finished.
     choices: Vec<Option<Choice>>,
-    phase: Phase,
+    /// Whether some choice has drawn a token.
+    has_drawn: bool,
 }
 
 /// An event and whose it is.
@@ -32,17 +33,6 @@ pub(crate) struct AddressedEvent {
     /// The request's arrival number.
     pub(crate) arrival: u64,
     pub(crate) event: OutputEvent,
-}
-
-/// How far a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// No choice has been in a batch.
-    Queued,
-    /// Some choice has been in a batch; no token yet.
-    Prefill,
-    /// Some choice has drawn a token.
-    Drawing,
 }
 
 /// The engine's state, used by one thread.
@@ -100,7 +90,7 @@ impl EngineCore {
             request,
             sink,
             choices,
-            phase: Phase::Queued,
+            has_drawn: false,
         };
         self.requests.insert(arrival, active);
     }
@@ -125,13 +115,6 @@ impl EngineCore {
     /// Picks the step's tokens, and lets `submit` and the statistics see it before the long pass.
     pub(crate) fn schedule(&mut self) -> SchedulerOutput {
         let output = self.scheduler.schedule();
-        for scheduled in &output.scheduled {
-            if let Some(active) = self.requests.get_mut(&scheduled.seq_id.arrival)
-                && active.phase == Phase::Queued
-            {
-                active.phase = Phase::Prefill;
-            }
-        }
         self.stats.num_preemptions += output.preempted.len() as u64;
         if !output.scheduled.is_empty() {
             self.stats.num_steps += 1;
@@ -185,7 +168,8 @@ impl EngineCore {
         }
     }
 
-    /// Takes a drawn token through its choice; whether the choice goes on.
+    /// Takes a drawn token through its choice; whether the choice goes on. If not, its sequence is left to
+    /// be finished once the step is booked.
     pub(crate) fn advance_choice(
         &mut self,
         seq_id: SeqId,
@@ -205,9 +189,20 @@ impl EngineCore {
         let Some(choice) = slot.as_mut() else {
             return false;
         };
-        if active.phase != Phase::Drawing {
-            active.phase = Phase::Drawing;
-            self.stats.num_prompt_tokens += active.request.prompt_token_ids.len() as u64;
+        let num_prompt_tokens = active.request.prompt_token_ids.len() as u64;
+        if !active.has_drawn {
+            active.has_drawn = true;
+            self.stats.num_prompt_tokens += num_prompt_tokens;
+        }
+        let cached_tokens = self
+            .scheduler
+            .sequence(seq_id)
+            .map_or(0, |sequence| sequence.num_cached_tokens);
+        if choice.num_output_tokens() == 0
+            && self.scheduler.blocks().prefix_cache() == PrefixCache::On
+        {
+            self.stats.num_prefix_cache_queries += num_prompt_tokens;
+            self.stats.num_prefix_cache_hits += cached_tokens as u64;
         }
         self.stats.num_generation_tokens += 1;
 
@@ -228,12 +223,15 @@ impl EngineCore {
         };
         *slot = None;
         self.stats.count_finish(&finish.reason);
-        self.scheduler.finish(seq_id);
         let event = OutputEvent::Finished {
             choice_index,
             reason: finish.reason,
             end: finish.end,
-            usage: finish.usage,
+            usage: Usage {
+                prompt_tokens: count_u32(active.request.prompt_token_ids.len()),
+                cached_tokens: count_u32(cached_tokens),
+                completion_tokens: finish.completion_tokens,
+            },
         };
         events.push(AddressedEvent { arrival, event });
         false
@@ -290,11 +288,7 @@ impl EngineCore {
     }
 
     pub(crate) fn publish_stats(&self) {
-        let num_queued = self
-            .requests
-            .values()
-            .filter(|active| active.phase == Phase::Queued)
-            .count();
+        let num_queued = self.scheduler.num_never_started();
         self.progress.publish(self.snapshot(), num_queued);
     }
 
@@ -333,4 +327,8 @@ impl EngineCore {
             ..self.stats
         }
     }
+}
+
+fn count_u32(num_tokens: usize) -> u32 {
+    u32::try_from(num_tokens).expect("submit refused prompts past the context")
 }

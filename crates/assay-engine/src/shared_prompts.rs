@@ -26,9 +26,8 @@ pub(crate) fn without_followers(
             rank(leader) < rank(follower) && computes_next(leader.1, follower.1, block_size_tokens)
         })
     };
-    let mut oldest_first = prompts.iter().enumerate();
+    let oldest_first = prompts.iter().enumerate();
     oldest_first
-        .by_ref()
         .filter(|&(index, candidate)| index == 0 || !waits(candidate))
         .map(|(_, &(prompt, _))| prompt)
         .collect()
@@ -42,12 +41,12 @@ fn computes_next(leader: &Sequence, follower: &Sequence, block_size_tokens: usiz
     let end = (begin + block_size_tokens).min(follower.max_reused_tokens());
     let same_place = leader.num_computed_tokens / block_size_tokens == index
         && leader.num_computed_tokens >= follower.num_computed_tokens;
-    let same_start = match index.checked_sub(1) {
+    let starts_alike = || match index.checked_sub(1) {
         None => leader.cache_salt == follower.cache_salt,
         Some(before) => leader.block_table[before] == follower.block_table[before],
     };
     end > follower.num_computed_tokens
         && same_place
-        && same_start
+        && starts_alike()
         && leader.token_ids.get(begin..end) == follower.token_ids.get(begin..end)
 }

@@ -15,6 +15,15 @@ struct Drawn {
     output: Result<TokenOutput, RequestError>,
 }
 
+/// What the drawn tokens did to their choices.
+struct Advanced {
+    /// Tokens of sequences that go on.
+    continued: Vec<(SeqId, TokenId)>,
+    /// Sequences that do not.
+    ended: Vec<SeqId>,
+    events: Vec<AddressedEvent>,
+}
+
 impl EngineCore {
     /// Runs one forward pass over whatever is scheduled, and all that follows from it.
     ///
@@ -30,8 +39,16 @@ impl EngineCore {
         let batch = batch::build(&self.scheduler, &scheduled);
         let logits = self.model.forward(&batch)?;
         let drawn = self.score_and_draw(&scheduled, &logits);
-        let (continued, events) = self.advance_choices(drawn);
+        let Advanced {
+            continued,
+            ended,
+            events,
+        } = self.advance_choices(drawn);
         self.scheduler.apply(&scheduled, &continued);
+        // After that, so that the cache keeps what this step computed for them.
+        for seq_id in ended {
+            self.scheduler.finish(seq_id);
+        }
         self.publish_stats();
         self.emit(events);
         Ok(())
@@ -56,13 +73,10 @@ impl EngineCore {
             .collect()
     }
 
-    /// Text pipeline: takes every drawn token through its choice. Gives the tokens of choices that go
-    /// on, and the events.
-    fn advance_choices(
-        &mut self,
-        drawn: Vec<Drawn>,
-    ) -> (Vec<(SeqId, TokenId)>, Vec<AddressedEvent>) {
+    /// Text pipeline: takes every drawn token through its choice.
+    fn advance_choices(&mut self, drawn: Vec<Drawn>) -> Advanced {
         let mut continued = Vec::new();
+        let mut ended = Vec::new();
         let mut events = Vec::new();
         for Drawn { seq_id, output } in drawn {
             match output {
@@ -70,6 +84,8 @@ impl EngineCore {
                     let token_id = output.token_id;
                     if self.advance_choice(seq_id, output, &mut events) {
                         continued.push((seq_id, token_id));
+                    } else {
+                        ended.push(seq_id);
                     }
                 }
                 Err(error) => self.fail_request(seq_id.arrival, error, &mut events),
@@ -77,6 +93,10 @@ impl EngineCore {
         }
         // A request that failed after one of its choices had drawn takes that draw with it.
         continued.retain(|&(seq_id, _)| self.scheduler.sequence(seq_id).is_some());
-        (continued, events)
+        Advanced {
+            continued,
+            ended,
+            events,
+        }
     }
 }

@@ -35,6 +35,8 @@ pub struct ModelInfo {
     pub vocab_size: usize,
     /// Longest sequence, prompt and reply together, in tokens.
     pub context_length: usize,
+    /// Longest sequence that was asked for; more than `context_length` where the KV blocks hold less.
+    pub full_context_length: usize,
     /// Tokens in one KV block.
     pub kv_block_tokens: usize,
     /// KV blocks in the pool.

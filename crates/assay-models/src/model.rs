@@ -70,6 +70,9 @@ impl Model {
             name: config.name.clone(),
             vocab_size: config.vocab_size,
             context_length,
+            full_context_length: options
+                .context_length
+                .unwrap_or(config.max_position_embeddings),
             kv_block_tokens: KV_BLOCK_TOKENS,
             num_kv_blocks: options.num_kv_blocks,
         };

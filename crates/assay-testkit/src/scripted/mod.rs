@@ -51,6 +51,7 @@ impl ScriptedModel {
             name: "scripted".to_owned(),
             vocab_size,
             context_length: 4096,
+            full_context_length: 4096,
             kv_block_tokens: 16,
             num_kv_blocks: 2048,
         };
@@ -67,6 +68,7 @@ impl ScriptedModel {
     /// Sets the longest sequence.
     pub fn with_context_length(mut self, context_length: usize) -> Self {
         self.info.context_length = context_length;
+        self.info.full_context_length = context_length;
         self
     }
 
