@@ -128,6 +128,11 @@ impl Choice {
         }
     }
 
+    /// The end of a choice that generates nothing: its prompt is scored.
+    pub(crate) fn finish_scored(&self) -> Finish {
+        self.end(FinishReason::Length, None)
+    }
+
     fn count(&mut self, request: &Request, token_id: TokenId) {
         self.num_output_tokens += 1;
         if sampler::needs_seen_tokens(&request.sampling) {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use assay_models::ForwardModel;
 
+use crate::batch::LogitRow;
 use crate::block_manager::{BlockManager, PrefixCache};
-use crate::choice::Choice;
-use crate::draw::RowOwner;
+use crate::choice::{Choice, Finish};
 use crate::handle::Progress;
-use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput, Usage};
+use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput, Usage};
 use crate::request::Request;
+use crate::rows::RowOwner;
 use crate::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
 use crate::stats::EngineStats;
@@ -24,8 +25,24 @@ struct ActiveRequest {
     sink: Box<dyn OutputSink>,
     /// By choice index; `None` once finished.
     choices: Vec<Option<Choice>>,
-    /// Whether some choice has drawn a token.
-    has_drawn: bool,
+    prompt: Prompt,
+}
+
+/// Whether a request's prompt is through for some choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompt {
+    Unfinished,
+    Through,
+}
+
+impl Prompt {
+    /// Counts the prompt once, when it is through: at the first draw, or with its last score.
+    fn end(&mut self, request: &Request, stats: &mut EngineStats) {
+        if *self != Self::Through {
+            *self = Self::Through;
+            stats.num_prompt_tokens += request.prompt_token_ids.len() as u64;
+        }
+    }
 }
 
 /// An event and whose it is.
@@ -79,9 +96,14 @@ impl EngineCore {
                 arrival,
                 choice_index,
             };
-            let prompt_token_ids = request.prompt_token_ids.clone();
+            // The prompt is the same for all choices: the first one's rows score it.
+            let scored_from = request
+                .prompt_logprobs
+                .filter(|_| choice_index == 0)
+                .map(|params| params.first_position as usize - 1);
+            let prompt_token_ids = request.tokens_to_prefill().to_vec();
             let sequence = Sequence::new(seq_id, prompt_token_ids, request.cache_salt.clone());
-            self.scheduler.add(sequence);
+            self.scheduler.add(sequence.with_scores_from(scored_from));
         }
         let choices = (0..request.num_choices)
             .map(|_| Some(Choice::new(&request)))
@@ -90,7 +112,7 @@ impl EngineCore {
             request,
             sink,
             choices,
-            has_drawn: false,
+            prompt: Prompt::Unfinished,
         };
         self.requests.insert(arrival, active);
     }
@@ -124,12 +146,9 @@ impl EngineCore {
         output
     }
 
-    /// All that a scheduled sequence's row is drawn by.
-    pub(crate) fn row_owner(&self, seq_id: SeqId) -> RowOwner<'_> {
-        let sequence = self
-            .scheduler
-            .sequence(seq_id)
-            .expect("a scheduled sequence is live until the step is applied");
+    /// All that a row of a scheduled sequence is read by.
+    pub(crate) fn row_owner(&self, row: LogitRow) -> RowOwner<'_> {
+        let seq_id = row.seq_id;
         let active = self
             .requests
             .get(&seq_id.arrival)
@@ -140,7 +159,7 @@ impl EngineCore {
             .and_then(Option::as_ref)
             .expect("a scheduled sequence's choice is unfinished");
         RowOwner {
-            sequence,
+            row,
             request: &active.request,
             seen: &choice.seen,
             mask: choice.mask(),
@@ -168,8 +187,7 @@ impl EngineCore {
         }
     }
 
-    /// Takes a drawn token through its choice; whether the choice goes on. If not, its sequence is left to
-    /// be finished once the step is booked.
+    /// Takes a drawn token through its choice; whether the choice goes on.
     pub(crate) fn advance_choice(
         &mut self,
         seq_id: SeqId,
@@ -189,20 +207,9 @@ impl EngineCore {
         let Some(choice) = slot.as_mut() else {
             return false;
         };
-        let num_prompt_tokens = active.request.prompt_token_ids.len() as u64;
-        if !active.has_drawn {
-            active.has_drawn = true;
-            self.stats.num_prompt_tokens += num_prompt_tokens;
-        }
-        let cached_tokens = self
-            .scheduler
-            .sequence(seq_id)
-            .map_or(0, |sequence| sequence.num_cached_tokens);
-        if choice.num_output_tokens() == 0
-            && self.scheduler.blocks().prefix_cache() == PrefixCache::On
-        {
-            self.stats.num_prefix_cache_queries += num_prompt_tokens;
-            self.stats.num_prefix_cache_hits += cached_tokens as u64;
+        active.prompt.end(&active.request, &mut self.stats);
+        if choice.num_output_tokens() == 0 {
+            self.stats.count_cache_use(&self.scheduler, seq_id);
         }
         self.stats.num_generation_tokens += 1;
 
@@ -221,7 +228,63 @@ impl EngineCore {
         let Some(finish) = advance.finish else {
             return true;
         };
-        *slot = None;
+        self.finish_choice(seq_id, finish, events);
+        false
+    }
+
+    /// Hands a scored prompt token to its request; a request that only scores ends with its last one.
+    pub(crate) fn advance_prompt(
+        &mut self,
+        seq_id: SeqId,
+        token: PromptToken,
+        events: &mut Vec<AddressedEvent>,
+    ) {
+        let arrival = seq_id.arrival;
+        let active = self
+            .requests
+            .get_mut(&arrival)
+            .expect("a scheduled sequence belongs to an active request");
+        // Another row of the same request may have failed in this step, and all with it.
+        let Some(choice) = &active.choices[seq_id.choice_index as usize] else {
+            return;
+        };
+        let is_last = token.position as usize + 1 == active.request.prompt_token_ids.len();
+        let finish = (is_last && active.request.max_tokens == 0).then(|| choice.finish_scored());
+        match events.last_mut() {
+            Some(AddressedEvent {
+                arrival: last,
+                event: OutputEvent::Prompt { tokens },
+            }) if *last == arrival => tokens.push(token),
+            _ => events.push(AddressedEvent {
+                arrival,
+                event: OutputEvent::Prompt {
+                    tokens: vec![token],
+                },
+            }),
+        }
+        if let Some(finish) = finish {
+            active.prompt.end(&active.request, &mut self.stats);
+            self.stats.count_cache_use(&self.scheduler, seq_id);
+            self.finish_choice(seq_id, finish, events);
+        }
+    }
+
+    /// Ends a choice and tells its client. Its place and blocks are free once the step is booked, so that
+    /// the cache keeps what the step computed for it.
+    fn finish_choice(&mut self, seq_id: SeqId, finish: Finish, events: &mut Vec<AddressedEvent>) {
+        let SeqId {
+            arrival,
+            choice_index,
+        } = seq_id;
+        let active = self
+            .requests
+            .get_mut(&arrival)
+            .expect("a choice that ends belongs to an active request");
+        active.choices[choice_index as usize] = None;
+        let cached_tokens = self
+            .scheduler
+            .sequence(seq_id)
+            .map_or(0, |sequence| sequence.num_cached_tokens);
         self.stats.count_finish(&finish.reason);
         let event = OutputEvent::Finished {
             choice_index,
@@ -234,7 +297,24 @@ impl EngineCore {
             },
         };
         events.push(AddressedEvent { arrival, event });
-        false
+    }
+
+    /// Gives places and blocks of choices that ended in this step free.
+    pub(crate) fn finish_ended(&mut self, step: &SchedulerOutput) {
+        for SeqId {
+            arrival,
+            choice_index,
+        } in step.scheduled.iter().map(|entry| entry.seq_id)
+        {
+            let choices = self.requests.get(&arrival).map(|active| &active.choices);
+            let choice = choices.and_then(|choices| choices.get(choice_index as usize));
+            if !matches!(choice, Some(Some(_))) {
+                self.scheduler.finish(SeqId {
+                    arrival,
+                    choice_index,
+                });
+            }
+        }
     }
 
     /// Fails a request, all its choices with it; nothing else is touched.

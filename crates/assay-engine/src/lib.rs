@@ -20,6 +20,7 @@ mod prefill;
 pub mod prefix_tree;
 pub mod request;
 mod row_cost;
+mod rows;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
@@ -32,12 +33,13 @@ pub use block_manager::PrefixCache;
 pub use engine::{Engine, EngineConfig, SpawnError};
 pub use handle::{EngineHandle, EngineState, SubmitError};
 pub use output::{
-    Entry, FinishReason, Gone, OutputEvent, OutputSink, RequestError, TokenLogprobs, TokenOutput,
-    TopLogprob, Usage,
+    Entry, FinishReason, Gone, OutputEvent, OutputSink, PromptToken, RequestError, TokenLogprobs,
+    TokenOutput, TopLogprob, Usage,
 };
 pub use prefix_tree::CacheSalt;
 pub use request::{
-    InvalidRequest, LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams,
+    InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
+    SamplingParams,
 };
 pub use stats::EngineStats;
 pub use token_bytes::TokenBytes;

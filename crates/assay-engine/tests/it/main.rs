@@ -11,6 +11,7 @@ mod limits;
 mod naive_pool;
 mod prefill_shares;
 mod prefix_hits;
+mod prompt_scores;
 mod real_path;
 mod sampling;
 mod scheduling;

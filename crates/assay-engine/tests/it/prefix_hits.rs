@@ -2,7 +2,8 @@
 //! reply against the same request on an engine without the cache. Each test sees the hit happen.
 
 use assay_engine::{
-    EngineConfig, EngineHandle, LogprobsMode, LogprobsParams, PrefixCache, Request, SamplingParams,
+    EngineConfig, EngineHandle, LogprobsMode, LogprobsParams, PrefixCache, PromptLogprobsParams,
+    Request, SamplingParams,
 };
 use assay_models::TokenId;
 use assay_testkit::tiny_model::{TINY_VOCAB, TinyModel};
@@ -222,5 +223,30 @@ fn evictions_move_no_bit() {
         assert!(stats.num_prefix_cache_evictions > 0, "{stats:?}");
         assert!(stats.num_prefix_cache_hits > 0, "{stats:?}");
         assert_eq!(stats.num_kv_blocks_used, 0, "{stats:?}");
+    }
+}
+
+/// Rows whose scores are wanted are computed, however much of the prompt is cached.
+#[test]
+fn scores_of_a_cached_prompt_are_those_of_a_cold_one_faults_81_85() {
+    for pair in pairs(&TinyModel::llama(), 64) {
+        let prompt = tokens(50, 4);
+        pair.check(&scored(prompt.clone(), "p", 1), 0, "the first");
+        for first_position in [1, 16, 17, 18, 33, 49] {
+            for max_tokens in [0, 2] {
+                let mut request = scored(prompt.clone(), "p", 1);
+                request.max_tokens = max_tokens;
+                request.prompt_logprobs = Some(PromptLogprobsParams {
+                    first_position,
+                    top_logprobs: 5,
+                });
+                let got = replies(&pair.cached, &request).remove(0);
+                let expected = replies(&pair.cold, &request).remove(0);
+                let at = format!("from {first_position}, {max_tokens} tokens, {}", pair.at);
+                assert_eq!(got.prompt, expected.prompt, "{at}");
+                assert_eq!(got.bits(), expected.bits(), "{at}");
+                assert_eq!(cached_tokens(&got), first_position as usize - 1, "{at}");
+            }
+        }
     }
 }
