@@ -31,6 +31,7 @@ impl EngineCore {
         let read = self.score_and_draw(&batch.logit_rows);
         let (continued, events) = self.advance_choices(read);
         self.scheduler.apply(&scheduled, &continued);
+        self.finish_ended(&scheduled);
         self.publish_stats();
         self.emit(events);
         Ok(())

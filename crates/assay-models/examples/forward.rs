@@ -97,6 +97,7 @@ fn pass(model: &mut Model, positions: std::ops::Range<u32>) -> Result<Duration, 
         positions: positions.collect(),
         cu_seqlens: vec![0, num_tokens],
         logit_rows: vec![num_tokens - 1],
+        block_copies: Vec::new(),
     };
     let started = Instant::now();
     let logits = model.forward(&batch)?;

@@ -203,6 +203,7 @@ pub(crate) fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Reques
     Request {
         id: RequestId(0),
         prompt_token_ids,
+        cache_salt: None,
         num_choices: 1,
         max_tokens,
         sampling: SamplingParams::greedy(),
