@@ -48,7 +48,7 @@ pub(crate) struct ModelArgs {
     /// Where fetched models lie [default: $XDG_CACHE_HOME/assay/models]
     #[arg(long, env = "ASSAY_CACHE_DIR", value_name = "DIR")]
     cache_dir: Option<PathBuf>,
-    /// Force an instruction set: scalar, avx2 or avx512. Changes speed, never a bit; for tests
+    /// Force an instruction set: scalar, avx2, avx512 or amx. Changes speed, never a bit; for tests
     #[arg(long, env = "ASSAY_ISA", hide = true)]
     isa: Option<String>,
 }
