@@ -191,6 +191,7 @@ impl Conversation {
             }),
             stop: Vec::new(),
             end_token_ids: self.loaded.tokenizer.end_token_ids().to_vec(),
+            prompt_logprobs: None,
             constraint: None,
         }
     }
@@ -241,6 +242,8 @@ fn print_reply(
                 writeln!(out)?;
                 return Ok(all);
             }
+            // Not asked for.
+            OutputEvent::Prompt { .. } => {}
             OutputEvent::Failed(error) => return Err(error.into()),
         }
     }

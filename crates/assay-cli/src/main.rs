@@ -1,4 +1,4 @@
-//! The `assay` binary: each subcommand is one module; settings come from `config.rs` alone.
+//! The `assay` binary: each subcommand is one module; settings come from `config/` alone.
 #![forbid(unsafe_code)]
 
 mod catalog;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::config::{ModelArgs, ServeArgs};
+use crate::config::{ModelArgs, ServeArgs, StoreArgs};
 
 /// Answers from open language models, with exact and repeatable probabilities.
 #[derive(Parser)]
@@ -55,7 +55,7 @@ enum Command {
         /// Name of the model, such as smollm2-135m-instruct
         name: String,
         #[command(flatten)]
-        model: ModelArgs,
+        store: StoreArgs,
     },
     /// Show what a GGUF file holds
     Inspect {
@@ -90,9 +90,9 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Serve(args) => serve::run(args.resolve()?),
         Command::Chat { model, chat } => chat::run(model.resolve()?, chat),
-        Command::Pull { name, model } => {
-            let config = model.resolve()?;
-            let path = pull::pull(config.catalog.find(&name)?, &config.cache_dir)?;
+        Command::Pull { name, store } => {
+            let store = store.resolve()?;
+            let path = pull::pull(store.catalog.find(&name)?, &store.cache_dir)?;
             Ok(writeln!(std::io::stdout(), "{}", path.display())?)
         }
         Command::Inspect { file, json } => {
@@ -112,4 +112,24 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_that_mean_nothing_to_a_command_are_refused() {
+        Cli::command().debug_assert();
+        let parsed = |args: &[&str]| Cli::try_parse_from([&["assay"], args].concat());
+        for flag in ["--threads", "--context", "--numerics", "--model"] {
+            let error = parsed(&["pull", "gemma-3-270m", flag, "1"])
+                .err()
+                .expect("refused");
+            assert!(error.to_string().contains(flag), "{error}");
+        }
+        assert!(parsed(&["pull", "gemma-3-270m", "--cache-dir", "x"]).is_ok());
+    }
 }

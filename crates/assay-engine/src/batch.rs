@@ -3,29 +3,55 @@
 use assay_models::ForwardBatch;
 
 use crate::scheduler::{Scheduler, SchedulerOutput};
+use crate::sequence::SeqId;
 
-/// Packs the scheduled tokens, in the order of `output`. Row `i` of the logits belongs to the `i`-th
-/// scheduled sequence that wants logits.
+/// One step's rows, and whose their logits are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepBatch {
+    /// What the model runs.
+    pub forward: ForwardBatch,
+    /// `[num_logit_rows]` owners of the wanted rows, in the order of `forward.logit_rows`. A sequence's rows
+    /// stand together, in order of position.
+    pub logit_rows: Vec<LogitRow>,
+}
+
+/// Whose a row of logits is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogitRow {
+    /// The sequence.
+    pub seq_id: SeqId,
+    /// Position of the row's token; the logits are of its successor.
+    pub position: u32,
+}
+
+/// Packs the scheduled tokens, in the order of `output`.
 ///
 /// # Panics
 /// If `output` is not of this scheduler's present state.
-pub fn build(scheduler: &Scheduler, output: &SchedulerOutput) -> ForwardBatch {
-    let mut batch = ForwardBatch::default();
-    batch.cu_seqlens.push(0);
+pub fn build(scheduler: &Scheduler, output: &SchedulerOutput) -> StepBatch {
+    let mut batch = StepBatch::default();
+    let forward = &mut batch.forward;
+    forward.cu_seqlens.push(0);
     for scheduled in &output.scheduled {
         let sequence = scheduler
             .sequence(scheduled.seq_id)
             .expect("scheduled sequences are live until the step is applied");
         let begin = sequence.num_computed_tokens;
         let end = begin + scheduled.num_scheduled_tokens;
-        batch
+        let first_row = forward.token_ids.len();
+        forward
             .token_ids
             .extend_from_slice(&sequence.token_ids[begin..end]);
-        batch.positions.extend((begin..end).map(index_u32));
-        batch.cu_seqlens.push(index_u32(batch.token_ids.len()));
-        batch.block_tables.push(sequence.block_table.clone());
-        if scheduled.wants_logits {
-            batch.logit_rows.push(index_u32(batch.token_ids.len() - 1));
+        forward.positions.extend((begin..end).map(index_u32));
+        forward.cu_seqlens.push(index_u32(forward.token_ids.len()));
+        forward.block_tables.push(sequence.block_table.clone());
+        for position in end - scheduled.num_logit_rows()..end {
+            let row = first_row + position - begin;
+            forward.logit_rows.push(index_u32(row));
+            batch.logit_rows.push(LogitRow {
+                seq_id: scheduled.seq_id,
+                position: index_u32(position),
+            });
         }
     }
     batch

@@ -123,6 +123,11 @@ impl Choice {
         }
     }
 
+    /// The end of a choice that generates nothing: its prompt is scored.
+    pub(crate) fn finish_scored(&self, request: &Request) -> Finish {
+        self.end(request, FinishReason::Length, None)
+    }
+
     fn count(&mut self, request: &Request, token_id: TokenId) {
         self.num_output_tokens += 1;
         if sampler::needs_seen_tokens(&request.sampling) {

@@ -1,7 +1,6 @@
 //! From one row of logits to one token with its scores: raw log-probabilities first, then the sampler.
 //!
-//! A pure function of the row and of its own request: no neighbour, no clock, no shared state. So rows
-//! may be drawn on any threads in any order.
+//! Raw values are read before the sampler sees the row, and the sampler leaves it untouched.
 
 use assay_constrain::{MatchError, TokenMask};
 use assay_kernels::Compute;
@@ -9,70 +8,28 @@ use assay_models::Logits;
 
 use crate::logprobs::{self, RawLogprobs};
 use crate::output::{RequestError, TokenOutput};
-use crate::request::{LogprobsMode, Request};
-use crate::sampler::{self, DrawKey, SeenTokens};
-use crate::sequence::{SeqId, Sequence};
+use crate::request::LogprobsMode;
+use crate::rows::RowOwner;
+use crate::sampler::{self, DrawKey};
 
-/// Whose row it is.
-#[derive(Clone, Copy)]
-pub(crate) struct RowOwner<'a> {
-    pub(crate) sequence: &'a Sequence,
-    pub(crate) request: &'a Request,
-    /// Tokens that penalties look at.
-    pub(crate) seen: &'a SeenTokens,
-    /// What a constraint allows, if there is one.
-    pub(crate) mask: Option<&'a Result<TokenMask, MatchError>>,
-}
-
-impl RowOwner<'_> {
-    pub(crate) fn seq_id(&self) -> SeqId {
-        self.sequence.seq_id
-    }
-}
-
-/// Draws every row of `logits`, over all threads; row `i` belongs to `owners[i]`.
-pub(crate) fn draw_rows(
-    compute: &Compute,
-    logits: &Logits,
-    owners: &[RowOwner<'_>],
-) -> Vec<Result<TokenOutput, RequestError>> {
-    assert_eq!(
-        logits.num_rows(),
-        owners.len(),
-        "the model answers each wanted row once"
-    );
-    let mut outputs: Vec<Option<Result<TokenOutput, RequestError>>> = vec![None; owners.len()];
-    compute
-        .pool
-        .for_each_chunk(&mut outputs, 1, |row_index, output| {
-            let owner = &owners[row_index];
-            output[0] = Some(draw_row(compute, logits, row_index, owner));
-        });
-    outputs
-        .into_iter()
-        .map(|output| output.expect("every row was drawn"))
-        .collect()
-}
-
-fn draw_row(
+/// Draws the successor of row `row_index`, which belongs to `owner`.
+pub(crate) fn draw_row(
     compute: &Compute,
     logits: &Logits,
     row_index: usize,
     owner: &RowOwner<'_>,
 ) -> Result<TokenOutput, RequestError> {
     let request = owner.request;
-    let position = owner.sequence.next_position();
-    // The row is that of the last token; its successor is drawn.
     let numerical_error = RequestError::NumericalError {
-        position: position - 1,
+        position: owner.row.position,
     };
     if !logprobs::is_finite(logits, row_index) {
         return Err(numerical_error);
     }
     let key = DrawKey {
         seed: request.sampling.seed,
-        choice_index: owner.seq_id().choice_index,
-        position,
+        choice_index: owner.row.seq_id.choice_index,
+        position: owner.row.position + 1,
     };
     let row = logits.row(row_index);
     let mask = allowed_in_row(owner, row.len())?;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use assay_models::ForwardModel;
 
+use crate::batch::LogitRow;
 use crate::block_manager::BlockManager;
-use crate::choice::Choice;
-use crate::draw::RowOwner;
+use crate::choice::{Choice, Finish};
 use crate::handle::Progress;
-use crate::output::{OutputEvent, OutputSink, RequestError, TokenOutput};
+use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput};
 use crate::request::Request;
+use crate::rows::RowOwner;
 use crate::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
 use crate::stats::EngineStats;
@@ -25,6 +26,16 @@ struct ActiveRequest {
     /// By choice index; `None` once finished.
     choices: Vec<Option<Choice>>,
     phase: Phase,
+}
+
+impl Phase {
+    /// Counts the prompt once, when it is through: at the first draw, or with its last score.
+    fn end_prompt(&mut self, request: &Request, stats: &mut EngineStats) {
+        if *self != Self::Drawing {
+            *self = Self::Drawing;
+            stats.num_prompt_tokens += request.prompt_token_ids.len() as u64;
+        }
+    }
 }
 
 /// An event and whose it is.
@@ -41,7 +52,7 @@ enum Phase {
     Queued,
     /// Some choice has been in a batch; no token yet.
     Prefill,
-    /// Some choice has drawn a token.
+    /// Some choice has drawn a token, or the prompt is scored and nothing is to be drawn.
     Drawing,
 }
 
@@ -88,8 +99,15 @@ impl EngineCore {
                 arrival,
                 choice_index,
             };
-            self.scheduler
-                .add(Sequence::new(seq_id, request.prompt_token_ids.clone()));
+            // The prompt is the same for all choices: the first one's rows score it.
+            let scored_from = request
+                .prompt_logprobs
+                .filter(|_| choice_index == 0)
+                .map(|params| params.first_position as usize - 1);
+            self.scheduler.add(
+                Sequence::new(seq_id, request.tokens_to_prefill().to_vec())
+                    .with_scores_from(scored_from),
+            );
         }
         let choices = (0..request.num_choices)
             .map(|_| Some(Choice::new(&request)))
@@ -139,12 +157,9 @@ impl EngineCore {
         output
     }
 
-    /// All that a scheduled sequence's row is drawn by.
-    pub(crate) fn row_owner(&self, seq_id: SeqId) -> RowOwner<'_> {
-        let sequence = self
-            .scheduler
-            .sequence(seq_id)
-            .expect("a scheduled sequence is live until the step is applied");
+    /// All that a row of a scheduled sequence is read by.
+    pub(crate) fn row_owner(&self, row: LogitRow) -> RowOwner<'_> {
+        let seq_id = row.seq_id;
         let active = self
             .requests
             .get(&seq_id.arrival)
@@ -155,7 +170,7 @@ impl EngineCore {
             .and_then(Option::as_ref)
             .expect("a scheduled sequence's choice is unfinished");
         RowOwner {
-            sequence,
+            row,
             request: &active.request,
             seen: &choice.seen,
             mask: choice.mask(),
@@ -203,10 +218,7 @@ impl EngineCore {
         let Some(choice) = slot.as_mut() else {
             return false;
         };
-        if active.phase != Phase::Drawing {
-            active.phase = Phase::Drawing;
-            self.stats.num_prompt_tokens += active.request.prompt_token_ids.len() as u64;
-        }
+        active.phase.end_prompt(&active.request, &mut self.stats);
         self.stats.num_generation_tokens += 1;
 
         if let Err(error) = choice.accept(output.token_id) {
@@ -224,7 +236,56 @@ impl EngineCore {
         let Some(finish) = advance.finish else {
             return true;
         };
-        *slot = None;
+        self.finish_choice(seq_id, finish, events);
+        false
+    }
+
+    /// Hands a scored prompt token to its request; a request that only scores ends with its last one.
+    pub(crate) fn advance_prompt(
+        &mut self,
+        seq_id: SeqId,
+        token: PromptToken,
+        events: &mut Vec<AddressedEvent>,
+    ) {
+        let arrival = seq_id.arrival;
+        let active = self
+            .requests
+            .get_mut(&arrival)
+            .expect("a scheduled sequence belongs to an active request");
+        // Another row of the same request may have failed in this step, and all with it.
+        let Some(choice) = &active.choices[seq_id.choice_index as usize] else {
+            return;
+        };
+        let is_last = token.position as usize + 1 == active.request.prompt_token_ids.len();
+        let finish = (is_last && active.request.max_tokens == 0)
+            .then(|| choice.finish_scored(&active.request));
+        match events.last_mut() {
+            Some(AddressedEvent {
+                arrival: last,
+                event: OutputEvent::Prompt { tokens },
+            }) if *last == arrival => tokens.push(token),
+            _ => events.push(AddressedEvent {
+                arrival,
+                event: OutputEvent::Prompt {
+                    tokens: vec![token],
+                },
+            }),
+        }
+        if let Some(finish) = finish {
+            active.phase.end_prompt(&active.request, &mut self.stats);
+            self.finish_choice(seq_id, finish, events);
+        }
+    }
+
+    /// Ends a choice: its place and blocks are free, and its client is told.
+    fn finish_choice(&mut self, seq_id: SeqId, finish: Finish, events: &mut Vec<AddressedEvent>) {
+        let SeqId {
+            arrival,
+            choice_index,
+        } = seq_id;
+        if let Some(active) = self.requests.get_mut(&arrival) {
+            active.choices[choice_index as usize] = None;
+        }
         self.stats.count_finish(&finish.reason);
         self.scheduler.finish(seq_id);
         let event = OutputEvent::Finished {
@@ -234,7 +295,6 @@ impl EngineCore {
             usage: finish.usage,
         };
         events.push(AddressedEvent { arrival, event });
-        false
     }
 
     /// Fails a request, all its choices with it; nothing else is touched.

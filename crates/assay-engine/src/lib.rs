@@ -19,6 +19,7 @@ pub mod output;
 mod prefill;
 pub mod request;
 mod row_cost;
+mod rows;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
@@ -29,11 +30,12 @@ pub mod token_bytes;
 pub use engine::{Engine, EngineConfig, SpawnError};
 pub use handle::{EngineHandle, EngineState, SubmitError};
 pub use output::{
-    Entry, FinishReason, Gone, OutputEvent, OutputSink, RequestError, TokenLogprobs, TokenOutput,
-    TopLogprob, Usage,
+    Entry, FinishReason, Gone, OutputEvent, OutputSink, PromptToken, RequestError, TokenLogprobs,
+    TokenOutput, TopLogprob, Usage,
 };
 pub use request::{
-    InvalidRequest, LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams,
+    InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
+    SamplingParams,
 };
 pub use stats::EngineStats;
 pub use token_bytes::TokenBytes;

@@ -59,6 +59,30 @@ impl RawLogprobs {
     }
 }
 
+/// Raw scores of `token_id` in a row, and its rank: 1 for the most likely token, ties by lower id.
+///
+/// # Errors
+/// [`NonFiniteRow`] if a logit of the row is not finite, as for a row that is drawn from.
+pub fn score_row(
+    compute: &Compute,
+    logits: &Logits,
+    row_index: usize,
+    token_id: TokenId,
+    num_top: usize,
+) -> Result<(TokenLogprobs, u32), NonFiniteRow> {
+    if !is_finite(logits, row_index) {
+        return Err(NonFiniteRow);
+    }
+    let raw = RawLogprobs::read(compute, logits, row_index, num_top)?;
+    let row = logits.row(row_index);
+    let (before, rest) = row.split_at(token_id as usize);
+    let logit = rest[0];
+    let num_above = before.iter().filter(|other| **other >= logit).count()
+        + rest.iter().filter(|other| **other > logit).count();
+    let rank = u32::try_from(num_above + 1).expect("token ids are u32");
+    Ok((raw.of_token(logit), rank))
+}
+
 /// Scores of `token_id` under the distribution that it was drawn from.
 pub fn processed(distribution: &Distribution, token_id: TokenId, num_top: usize) -> TokenLogprobs {
     TokenLogprobs {

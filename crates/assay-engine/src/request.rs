@@ -20,12 +20,15 @@ pub struct Request {
     pub prompt_token_ids: Vec<TokenId>,
     /// Choices to generate, ≥ 1.
     pub num_choices: u32,
-    /// Tokens to generate at most, ≥ 1; prompt and reply together fit the context.
+    /// Tokens to generate at most; prompt and reply together fit the context. 0 only scores the prompt: it takes
+    /// `prompt_logprobs` and one choice.
     pub max_tokens: u32,
     /// How a token is drawn.
     pub sampling: SamplingParams,
     /// Scores to report; `None` reports none.
     pub logprobs: Option<LogprobsParams>,
+    /// Scores of the prompt's own tokens to report; `None` reports none.
+    pub prompt_logprobs: Option<PromptLogprobsParams>,
     /// What the reply must be; tokens outside it are never drawn. Raw scores do not see it.
     pub constraint: Option<Constraint>,
     /// Texts that end the reply; matched on the decoded text, never part of it.
@@ -66,6 +69,16 @@ pub struct LogprobsParams {
     pub mode: LogprobsMode,
     /// Also report the token that ended the reply.
     pub include_end: bool,
+}
+
+/// Which tokens of the prompt are scored. Their values are raw: no sampling parameter reaches them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptLogprobsParams {
+    /// The first scored token, by its index in the prompt: 1 up to its last token. Token 0 has no score: nothing
+    /// stands before it. Tokens below may come from a cache; from here on every row is computed.
+    pub first_position: u32,
+    /// Alternatives per token, 0..=20; min(k, vocabulary) are listed.
+    pub top_logprobs: u32,
 }
 
 /// Where reported values are read.
@@ -109,6 +122,13 @@ pub struct InvalidRequest {
 }
 
 impl Request {
+    /// Tokens that go through the model before anything is drawn. A prompt that is only scored needs no row of its
+    /// last token: nothing follows it.
+    pub(crate) fn tokens_to_prefill(&self) -> &[TokenId] {
+        let num_unread = usize::from(self.max_tokens == 0);
+        &self.prompt_token_ids[..self.prompt_token_ids.len() - num_unread]
+    }
+
     /// Checks every field but the total length, which depends on the pool as well.
     ///
     /// # Errors
@@ -134,7 +154,28 @@ impl Request {
             });
         }
         check(self.num_choices >= 1, "num_choices", "at least 1")?;
-        check(self.max_tokens >= 1, "max_tokens", "at least 1")?;
+        check(
+            self.max_tokens >= 1 || self.prompt_logprobs.is_some(),
+            "max_tokens",
+            "at least 1, or 0 with prompt_logprobs",
+        )?;
+        check(
+            self.max_tokens >= 1 || self.num_choices == 1,
+            "num_choices",
+            "1 where max_tokens is 0: there is only one prompt to score",
+        )?;
+        if let Some(params) = self.prompt_logprobs {
+            check(
+                (1..self.prompt_token_ids.len()).contains(&(params.first_position as usize)),
+                "prompt_logprobs.first_position",
+                "from 1 to the prompt's last token",
+            )?;
+            check(
+                params.top_logprobs <= MAX_TOP_LOGPROBS,
+                "prompt_logprobs.top_logprobs",
+                "at most 20",
+            )?;
+        }
         check(
             self.stop.iter().all(|stop| !stop.is_empty()),
             "stop",

@@ -52,8 +52,17 @@ pub struct ScheduledSequence {
     pub seq_id: SeqId,
     /// How many, ≥ 1.
     pub num_scheduled_tokens: usize,
+    /// Rows whose logits score the prompt token behind them: the last ones, the sequence's last token aside.
+    pub num_scored_rows: usize,
     /// Whether they reach the sequence's last token, whose logits give the next one.
     pub wants_logits: bool,
+}
+
+impl ScheduledSequence {
+    /// Rows whose logits are wanted: so many of the last ones.
+    pub fn num_logit_rows(&self) -> usize {
+        self.num_scored_rows + usize::from(self.wants_logits)
+    }
 }
 
 /// What runs in one step.
@@ -140,6 +149,9 @@ impl Scheduler {
         for scheduled in &output.scheduled {
             if let Some(sequence) = self.sequences.get_mut(&scheduled.seq_id) {
                 sequence.num_computed_tokens += scheduled.num_scheduled_tokens;
+                sequence.scored_from = sequence
+                    .scored_from
+                    .map(|row| row.max(sequence.num_computed_tokens));
             }
         }
         for &(seq_id, token_id) in drawn {
@@ -193,6 +205,7 @@ impl Scheduler {
                 output.scheduled.push(ScheduledSequence {
                     seq_id,
                     num_scheduled_tokens: 1,
+                    num_scored_rows: 0,
                     wants_logits: true,
                 });
             }
@@ -269,15 +282,19 @@ impl Scheduler {
     fn schedule_prefill(&mut self, output: &mut SchedulerOutput) {
         // Decode has at most S − 1 ≤ B − 1 rows beside an unfinished prompt: one is always left.
         let shares = prefill::share(self.prefill_budget(output), self.unfinished_prompts(output));
-        output.scheduled.extend(
-            shares
-                .into_iter()
-                .map(|(prompt, num_rows)| ScheduledSequence {
+        output
+            .scheduled
+            .extend(shares.into_iter().map(|(prompt, num_rows)| {
+                ScheduledSequence {
                     seq_id: prompt.seq_id,
                     num_scheduled_tokens: num_rows,
+                    num_scored_rows: self
+                        .sequences
+                        .get(&prompt.seq_id)
+                        .map_or(0, |sequence| sequence.num_scored_rows(num_rows)),
                     wants_logits: num_rows == prompt.num_left,
-                }),
-        );
+                }
+            }));
     }
 
     /// What decode left, and the long prompts' part of it: all of it for a sequence that is alone.

@@ -36,8 +36,12 @@ pub struct Sequence {
     pub state: SequenceState,
     /// Prompt, then the reply so far.
     pub token_ids: Vec<TokenId>,
-    /// Length of the prompt.
+    /// Length of the prompt, as far as it goes through the model.
     pub num_prompt_tokens: usize,
+    /// First prompt row whose logits are still wanted for the score of the token behind it; moves on as rows are
+    /// computed, and stays where it is when they are computed again. `None` wants none but the last token's row.
+    /// A cache may stand in only for rows below it.
+    pub scored_from: Option<usize>,
     /// Leading tokens whose keys and values stand in `block_table`.
     pub num_computed_tokens: usize,
     /// KV blocks held, covering at least the computed tokens.
@@ -55,10 +59,28 @@ impl Sequence {
             seq_id,
             state: SequenceState::Waiting,
             num_prompt_tokens: prompt_token_ids.len(),
+            scored_from: None,
             token_ids: prompt_token_ids,
             num_computed_tokens: 0,
             block_table: Vec::new(),
         }
+    }
+
+    /// Asks for the logits of the prompt's rows from `row` on, the last token's own aside.
+    pub fn with_scores_from(self, row: Option<usize>) -> Self {
+        Self {
+            scored_from: row,
+            ..self
+        }
+    }
+
+    /// How many of the next `num_rows` uncomputed rows have their logits wanted for a score: the last ones before
+    /// the prompt's last token.
+    pub fn num_scored_rows(&self, num_rows: usize) -> usize {
+        let begin = self.num_computed_tokens;
+        let end = (begin + num_rows).min(self.num_prompt_tokens - 1);
+        self.scored_from
+            .map_or(0, |row| end.saturating_sub(row.max(begin)))
     }
 
     /// Tokens known but not computed; at least 1 until the sequence ends.
@@ -69,10 +91,5 @@ impl Sequence {
     /// The reply so far.
     pub fn output_token_ids(&self) -> &[TokenId] {
         &self.token_ids[self.num_prompt_tokens..]
-    }
-
-    /// Position of the token that would be drawn next.
-    pub fn next_position(&self) -> u32 {
-        u32::try_from(self.token_ids.len()).expect("submit refused prompts past the context")
     }
 }

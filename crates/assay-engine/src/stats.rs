@@ -17,7 +17,7 @@ pub struct EngineStats {
     pub num_steps: u64,
     /// Token rows run, recomputation included.
     pub num_computed_tokens: u64,
-    /// Prompt tokens of requests that drew their first token; once per request.
+    /// Prompt tokens of requests whose prompt is through: drawn from, or scored to its end; once per request.
     pub num_prompt_tokens: u64,
     /// Tokens drawn, ending ones included.
     pub num_generation_tokens: u64,

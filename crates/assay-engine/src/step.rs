@@ -1,18 +1,17 @@
 //! One step of the engine: its stages, in order.
 
-use assay_models::{ForwardError, Logits, TokenId};
+use assay_models::{ForwardError, TokenId};
 
-use crate::batch;
-use crate::draw::{RowOwner, draw_rows};
+use crate::batch::{self, LogitRow};
 use crate::engine_core::{AddressedEvent, EngineCore};
-use crate::output::{RequestError, TokenOutput};
-use crate::scheduler::SchedulerOutput;
+use crate::output::RequestError;
+use crate::rows::{RowOutput, RowOwner, read_rows, rows_per_block};
 use crate::sequence::SeqId;
 
-/// What followed a sequence's last token: the next one with its scores, or why there is none.
-struct Drawn {
+/// What one row told its sequence, or why there is nothing.
+struct ReadRow {
     seq_id: SeqId,
-    output: Result<TokenOutput, RequestError>,
+    output: Result<RowOutput, RequestError>,
 }
 
 impl EngineCore {
@@ -28,45 +27,45 @@ impl EngineCore {
         }
         self.prepare_masks(&scheduled);
         let batch = batch::build(&self.scheduler, &scheduled);
-        let logits = self.model.forward(&batch)?;
-        let drawn = self.score_and_draw(&scheduled, &logits);
-        let (continued, events) = self.advance_choices(drawn);
+        self.model.forward_layers(&batch.forward)?;
+        let read = self.score_and_draw(&batch.logit_rows);
+        let (continued, events) = self.advance_choices(read);
         self.scheduler.apply(&scheduled, &continued);
         self.publish_stats();
         self.emit(events);
         Ok(())
     }
 
-    /// Raw log-probabilities of each row first, then the sampler; each row on its own.
-    fn score_and_draw(&self, scheduled: &SchedulerOutput, logits: &Logits) -> Vec<Drawn> {
-        let owners: Vec<RowOwner<'_>> = scheduled
-            .scheduled
-            .iter()
-            .filter(|scheduled| scheduled.wants_logits)
-            .map(|scheduled| self.row_owner(scheduled.seq_id))
-            .collect();
-        let outputs = draw_rows(self.model.compute(), logits, &owners);
-        owners
-            .iter()
-            .zip(outputs)
-            .map(|(owner, output)| Drawn {
-                seq_id: owner.seq_id(),
+    /// Raw log-probabilities of each row first, then the sampler where a token is drawn; each row on its own.
+    /// The head answers a block of rows at a time, so that a long prompt's scores hold few logits.
+    fn score_and_draw(&mut self, rows: &[LogitRow]) -> Vec<ReadRow> {
+        let rows_per_block = rows_per_block(self.model.info().vocab_size);
+        let mut read = Vec::with_capacity(rows.len());
+        for block in rows.chunks(rows_per_block) {
+            let first = read.len();
+            let logits = self.model.head(first..first + block.len());
+            let owners: Vec<RowOwner<'_>> = block.iter().map(|&row| self.row_owner(row)).collect();
+            let outputs = read_rows(self.model.compute(), &logits, &owners);
+            read.extend(block.iter().zip(outputs).map(|(row, output)| ReadRow {
+                seq_id: row.seq_id,
                 output,
-            })
-            .collect()
+            }));
+        }
+        read
     }
 
-    /// Text pipeline: takes every drawn token through its choice. Gives the tokens of choices that go
-    /// on, and the events.
+    /// Takes every scored prompt token to its request, and every drawn token through its choice's text
+    /// pipeline. Gives the tokens of choices that go on, and the events.
     fn advance_choices(
         &mut self,
-        drawn: Vec<Drawn>,
+        read: Vec<ReadRow>,
     ) -> (Vec<(SeqId, TokenId)>, Vec<AddressedEvent>) {
         let mut continued = Vec::new();
         let mut events = Vec::new();
-        for Drawn { seq_id, output } in drawn {
+        for ReadRow { seq_id, output } in read {
             match output {
-                Ok(output) => {
+                Ok(RowOutput::Scored(token)) => self.advance_prompt(seq_id, token, &mut events),
+                Ok(RowOutput::Drawn(output)) => {
                     let token_id = output.token_id;
                     if self.advance_choice(seq_id, output, &mut events) {
                         continued.push((seq_id, token_id));

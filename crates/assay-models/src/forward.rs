@@ -3,6 +3,8 @@
 //! A row's logits depend on its own sequence alone: never on batch mates, chunking, threads or cache
 //! state (`docs/numerics.md`).
 
+use std::ops::Range;
+
 use assay_kernels::Compute;
 use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow, log_sum_exp};
 use assay_kernels::top_k::{NanInRow, top_k};
@@ -72,8 +74,28 @@ pub trait ForwardModel: Send {
     /// Facts that never change after loading.
     fn info(&self) -> &ModelInfo;
 
-    /// Runs one pass: writes K and V of every row, then returns the wanted rows' logits.
-    fn forward(&mut self, batch: &ForwardBatch) -> Result<Logits, ForwardError>;
+    /// Runs one pass through all layers: writes K and V of every row, and keeps what the head needs of the wanted
+    /// rows until the next pass.
+    ///
+    /// # Errors
+    /// [`ForwardError`] if `batch` breaks a rule; nothing is written then.
+    fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError>;
+
+    /// Logits of some rows of the last pass: `wanted` indexes its `logit_rows`. A row's bits do not depend on the
+    /// range that it is asked in, so a caller that reads many rows asks for a few at a time and holds no more.
+    ///
+    /// # Panics
+    /// If `wanted` passes the rows that the last pass wanted.
+    fn head(&mut self, wanted: Range<usize>) -> Logits;
+
+    /// Runs one pass and returns the logits of all its wanted rows.
+    ///
+    /// # Errors
+    /// As [`ForwardModel::forward_layers`].
+    fn forward(&mut self, batch: &ForwardBatch) -> Result<Logits, ForwardError> {
+        self.forward_layers(batch)?;
+        Ok(self.head(0..batch.logit_rows.len()))
+    }
 
     /// The compute context that reads of [`Logits`] run on.
     fn compute(&self) -> &Compute;

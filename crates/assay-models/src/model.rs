@@ -3,6 +3,8 @@
 //! [`Model::load`] checks everything before it takes memory for weights; [`ForwardModel::forward`] checks a batch
 //! before it writes to the cache.
 
+use std::ops::Range;
+
 use assay_formats::GgufFile;
 use assay_kernels::Compute;
 use assay_kernels::attention::{KV_BLOCK_TOKENS, SequenceSpan};
@@ -98,7 +100,7 @@ impl ForwardModel for Model {
         &self.info
     }
 
-    fn forward(&mut self, batch: &ForwardBatch) -> Result<Logits, ForwardError> {
+    fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError> {
         batch.validate(&self.info)?;
         let block_tables: Vec<Vec<u32>> = batch
             .block_tables
@@ -123,13 +125,20 @@ impl ForwardModel for Model {
             spans: &spans,
             logit_rows: &batch.logit_rows,
         };
-        let logits = match batch.num_tokens() {
-            0 => Vec::new(),
-            _ => self
-                .network
-                .forward(&pass, &mut self.kv_cache, &mut self.buffers),
-        };
-        Ok(Logits::from_rows(self.info.vocab_size, logits))
+        if batch.num_tokens() > 0 {
+            self.network
+                .forward_layers(&pass, &mut self.kv_cache, &mut self.buffers);
+        }
+        self.network.lm_head().norm_wanted(&pass, &mut self.buffers);
+        Ok(())
+    }
+
+    fn head(&mut self, wanted: Range<usize>) -> Logits {
+        let logits = self
+            .network
+            .lm_head()
+            .logits(&self.compute, wanted, &mut self.buffers);
+        Logits::from_rows(self.info.vocab_size, logits)
     }
 
     fn compute(&self) -> &Compute {

@@ -85,6 +85,8 @@ pub(crate) struct Buffers {
     pub(crate) up: Rows,
     /// `[T, intermediate_size]`.
     pub(crate) gated: Rows,
+    /// Input of the head, `[num_logit_rows, hidden_size]`: the wanted rows after the final norm.
+    pub(crate) head_input: Rows,
     /// Integers of the rows last multiplied.
     pub(crate) quantized: QuantizedActivations,
 }

@@ -51,6 +51,8 @@ impl Reply {
                     usage.add(counts);
                     builder.finished(choice_index, reason, end)?;
                 }
+                // No chat request asks for scores of its prompt.
+                OutputEvent::Prompt { .. } => {}
                 OutputEvent::Failed(error) => return Err(error.into()),
             }
         }

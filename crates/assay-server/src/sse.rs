@@ -132,6 +132,8 @@ impl ChatStream {
                     self.finish(frame);
                 }
             }
+            // No chat request asks for scores of its prompt.
+            OutputEvent::Prompt { .. } => {}
             OutputEvent::Failed(error) => return Err(error.into()),
         }
         Ok(())

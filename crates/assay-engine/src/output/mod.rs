@@ -36,6 +36,19 @@ pub struct TokenOutput {
     pub logprobs: Option<TokenLogprobs>,
 }
 
+/// A token of the prompt with its scores, given the tokens before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptToken {
+    /// Its index in the prompt, ≥ 1.
+    pub position: u32,
+    /// The token.
+    pub token_id: TokenId,
+    /// Its scores, raw.
+    pub logprobs: TokenLogprobs,
+    /// Place of the token among all of the vocabulary by probability, ties by lower id; 1 is the most likely.
+    pub rank: u32,
+}
+
 /// A token output together with the text it spells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -50,6 +63,12 @@ pub struct Entry {
 /// One event of a request, in order per choice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutputEvent {
+    /// Scored prompt tokens, where the request asked: as far as prefill has come, in order, each position once.
+    /// All come before the first delta of choice 0, and before its end.
+    Prompt {
+        /// Never empty; the position after those of the event before.
+        tokens: Vec<PromptToken>,
+    },
     /// Released entries; their texts joined are the text of this delta.
     Delta {
         /// Which choice.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use assay_engine::{
     Engine, EngineConfig, EngineHandle, Entry, FinishReason, Gone, LogprobsMode, LogprobsParams,
-    OutputEvent, OutputSink, Request, RequestError, RequestId, SamplingParams, TokenBytes,
-    TokenOutput, Usage,
+    OutputEvent, OutputSink, PromptToken, Request, RequestError, RequestId, SamplingParams,
+    TokenBytes, TokenOutput, Usage,
 };
 use assay_models::{ForwardModel, TokenId};
 
@@ -47,6 +47,8 @@ type ScoredBits = (TokenId, u64);
 /// Everything one choice got.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChoiceReply {
+    /// Scored tokens of the prompt; choice 0 only.
+    pub(crate) prompt: Vec<PromptToken>,
     pub(crate) entries: Vec<Entry>,
     /// Text of each delta, to tell streamed from whole.
     pub(crate) deltas: Vec<String>,
@@ -149,6 +151,20 @@ impl Client {
         let mut num_unfinished = num_choices;
         while num_unfinished > 0 {
             match self.next_event() {
+                OutputEvent::Prompt { tokens } => {
+                    assert!(!tokens.is_empty(), "an empty prompt event");
+                    let reply = &mut replies[0];
+                    assert!(
+                        reply.entries.is_empty() && reply.finish.is_none(),
+                        "the prompt's scores come before the reply"
+                    );
+                    for token in tokens {
+                        if let Some(before) = reply.prompt.last() {
+                            assert_eq!(token.position, before.position + 1, "in order, each once");
+                        }
+                        reply.prompt.push(token);
+                    }
+                }
                 OutputEvent::Delta {
                     choice_index,
                     entries,
@@ -195,6 +211,7 @@ pub(crate) fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Reques
             mode: LogprobsMode::Raw,
             include_end: false,
         }),
+        prompt_logprobs: None,
         constraint: None,
         stop: Vec::new(),
         end_token_ids: Vec::new(),

@@ -1,8 +1,8 @@
 //! What submit and spawn refuse, and that they say why.
 
 use assay_engine::{
-    EngineConfig, EngineHandle, FinishReason, LogprobsMode, LogprobsParams, Request, SpawnError,
-    SubmitError, TokenBytes,
+    EngineConfig, EngineHandle, FinishReason, LogprobsMode, LogprobsParams, PromptLogprobsParams,
+    Request, SpawnError, SubmitError, TokenBytes,
 };
 use assay_testkit::scripted::{ScriptedModel, ScriptedVocab, background_row};
 
@@ -54,6 +54,13 @@ fn what_cannot_fit_is_refused_with_the_counts_faults_161_163() {
     assert_eq!(reply[0].finish, Some(FinishReason::Length));
 }
 
+fn scores_from(request: &mut Request, first_position: u32) {
+    request.prompt_logprobs = Some(PromptLogprobsParams {
+        first_position,
+        top_logprobs: 0,
+    });
+}
+
 /// A field, and how to spoil it given the first id past the vocabulary.
 type BadField = (&'static str, fn(&mut Request, u32));
 
@@ -61,7 +68,7 @@ type BadField = (&'static str, fn(&mut Request, u32));
 fn bad_fields_are_refused_by_name() {
     let engine = spawn(model(), vocab().token_bytes(), EngineConfig::default());
     let past_vocab = vocab().vocab_size() as u32;
-    let cases: [BadField; 16] = [
+    let cases: [BadField; 21] = [
         ("prompt_token_ids", |r, _| r.prompt_token_ids.clear()),
         ("prompt_token_ids", |r, past| r.prompt_token_ids.push(past)),
         ("num_choices", |r, _| r.num_choices = 0),
@@ -73,6 +80,26 @@ fn bad_fields_are_refused_by_name() {
                 mode: LogprobsMode::Raw,
                 include_end: false,
             });
+        }),
+        ("prompt_logprobs.first_position", |r, _| {
+            scores_from(r, 0);
+        }),
+        ("prompt_logprobs.first_position", |r, _| {
+            scores_from(r, 1);
+        }),
+        ("prompt_logprobs.first_position", |r, _| {
+            scores_from(r, u32::MAX);
+        }),
+        ("prompt_logprobs.top_logprobs", |r, _| {
+            r.prompt_token_ids.push(0);
+            r.prompt_logprobs = Some(PromptLogprobsParams {
+                first_position: 1,
+                top_logprobs: 21,
+            });
+        }),
+        ("num_choices", |r, _| {
+            scores_from(r, 1);
+            (r.max_tokens, r.num_choices) = (0, 2);
         }),
         ("sampling.logit_bias", |r, past| {
             r.sampling.logit_bias = vec![(past, 1.0)];

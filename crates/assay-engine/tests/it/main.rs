@@ -8,6 +8,7 @@ mod invariance;
 mod lifecycle;
 mod limits;
 mod prefill_shares;
+mod prompt_scores;
 mod real_path;
 mod sampling;
 mod scheduling;

@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 
-use assay_engine::{EngineConfig, LogprobsMode, LogprobsParams, Request, SamplingParams};
+use assay_engine::{
+    EngineConfig, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, SamplingParams,
+};
 use assay_formats::GgufFile;
 use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::{LoadOptions, Model, Numerics};
@@ -103,6 +105,53 @@ fn check_together_equals_alone(file: &TinyModel) {
         let num_rows = stats.num_computed_tokens;
         assert!(num_rows > stats.num_steps, "rows shared steps: {stats:?}");
     }
+}
+
+/// A reply read again as part of a prompt has the bits that it was generated with, whatever the chunks.
+fn check_scores_of_a_reply(file: &TinyModel) {
+    let reply = replies_alone(file).pop().expect("eight replies");
+    let prompt = requests().pop().expect("eight requests").prompt_token_ids;
+    let first_position = prompt.len() as u32;
+    let whole = [prompt, reply.token_ids()].concat();
+    for (num_threads, max_num_batched_tokens) in [(1, 512), (2, 24), (3, 9)] {
+        let config = EngineConfig {
+            max_num_batched_tokens,
+            ..EngineConfig::default()
+        };
+        let engine = spawn(load(file, num_threads, 64), &token_bytes(), config);
+        let scoring = Request {
+            prompt_logprobs: Some(PromptLogprobsParams {
+                first_position,
+                top_logprobs: 20,
+            }),
+            ..request(whole.clone(), 0)
+        };
+        let client = Client::submit(&engine, scoring).expect("a valid request");
+        let scored = client.collect(1).expect("no failure").remove(0).prompt;
+        assert_eq!(scored.len(), reply.entries.len());
+        for (scored, generated) in scored.iter().zip(&reply.entries) {
+            let at = format!(
+                "position {}, budget {max_num_batched_tokens}",
+                scored.position
+            );
+            assert_eq!(scored.token_id, generated.output.token_id, "{at}");
+            assert_eq!(
+                Some(&scored.logprobs),
+                generated.output.logprobs.as_ref(),
+                "{at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn llama_scores_a_prompt_as_it_generated_it() {
+    check_scores_of_a_reply(&TinyModel::llama());
+}
+
+#[test]
+fn gemma3_scores_a_prompt_as_it_generated_it() {
+    check_scores_of_a_reply(&TinyModel::gemma3());
 }
 
 #[test]

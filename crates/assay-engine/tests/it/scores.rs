@@ -37,7 +37,7 @@ fn asking(logprobs: Option<LogprobsParams>) -> Request {
 }
 
 /// Log-softmax with the standard library and compensated summation: independent of ours.
-fn reference_logprobs(row: &[f32]) -> Vec<f64> {
+pub(crate) fn reference_logprobs(row: &[f32]) -> Vec<f64> {
     let max = row
         .iter()
         .fold(f64::NEG_INFINITY, |m, &l| m.max(f64::from(l)));

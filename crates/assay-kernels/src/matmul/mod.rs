@@ -29,7 +29,7 @@ mod split;
 
 pub use arena::WeightArena;
 pub use input::Activations;
-pub use packed::{PackError, PackedMatrix};
+pub use packed::{PackError, PackedMatrix, supported_types};
 
 use crate::Compute;
 use crate::disjoint::DisjointSlice;

@@ -15,7 +15,10 @@ use std::num::NonZeroUsize;
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// No kernel reads this element type.
-    #[error("matrices of type {dtype} are not supported")]
+    #[error(
+        "matrices of type {dtype} are not supported; requantise the file to one of {}",
+        supported_names()
+    )]
     UnsupportedType {
         /// The matrix's element type.
         dtype: DType,
@@ -206,6 +209,20 @@ impl PackedMatrix {
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }
+}
+
+/// Every element type that can be packed, in the order of their numbers.
+pub fn supported_types() -> impl Iterator<Item = DType> {
+    let supported = |dtype: &DType| float_type(*dtype).is_some() || packed_format(*dtype).is_some();
+    DType::ALL.iter().copied().filter(supported)
+}
+
+/// Their names, for an error.
+fn supported_names() -> String {
+    supported_types()
+        .map(DType::name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The float kernels' name of `dtype`, if it is unquantised and they read it.

@@ -44,7 +44,7 @@ struct DecoderLayer {
 }
 
 impl Network for Gemma3 {
-    fn forward(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) -> Vec<f32> {
+    fn forward_layers(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) {
         let cx = pass.cx;
         let hidden_len = pass.num_tokens() * self.embed_tokens.k();
 
@@ -78,9 +78,10 @@ impl Network for Gemma3 {
                 .forward_in_place(cx, buffers.branch.get_mut());
             residual::add(cx, buffers.hidden.get_mut(), buffers.branch.get());
         }
+    }
 
-        // 4. logits = W_head RMSNorm(x), of the wanted rows    [R, vocab_size]
-        self.lm_head.forward(pass, buffers)
+    fn lm_head(&self) -> &LmHead {
+        &self.lm_head
     }
 }
 

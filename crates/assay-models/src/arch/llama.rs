@@ -41,7 +41,7 @@ struct DecoderLayer {
 }
 
 impl Network for Llama {
-    fn forward(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) -> Vec<f32> {
+    fn forward_layers(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) {
         let cx = pass.cx;
         let hidden_len = pass.num_tokens() * self.embed_tokens.k();
 
@@ -70,9 +70,10 @@ impl Network for Llama {
             layer.mlp.forward(pass, buffers);
             residual::add(cx, buffers.hidden.get_mut(), buffers.branch.get());
         }
+    }
 
-        // 4. logits = W_head RMSNorm(x), of the wanted rows    [R, vocab_size]
-        self.lm_head.forward(pass, buffers)
+    fn lm_head(&self) -> &LmHead {
+        &self.lm_head
     }
 }
 

@@ -10,13 +10,18 @@ use std::fmt;
 use crate::config::{Architecture, ModelConfig};
 use crate::error::ModelError;
 use crate::kv_cache::KvCache;
+use crate::layers::lm_head::LmHead;
 use crate::pass::{Buffers, Pass};
 use crate::weights::WeightLoader;
 
-/// A decoder: from token rows to the logits of the wanted ones.
+/// A decoder: its layers from token rows to hidden states, and the head that reads those.
 pub(crate) trait Network: Send + fmt::Debug {
-    /// Runs `pass`: writes K and V of every row to `kv_cache` and returns `[num_logit_rows, vocab_size]`.
-    fn forward(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) -> Vec<f32>;
+    /// Runs all layers on `pass`: writes K and V of every row to `kv_cache` and leaves the rows' last hidden states,
+    /// `[T, hidden_size]`, in `buffers.hidden`.
+    fn forward_layers(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers);
+
+    /// The final norm and the head.
+    fn lm_head(&self) -> &LmHead;
 }
 
 /// Asks `loader` for the tensors of `config`'s architecture.

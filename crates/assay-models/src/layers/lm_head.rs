@@ -1,4 +1,7 @@
-//! The final norm and the head, run only for the rows whose logits are wanted.
+//! The final norm and the head, run only for the rows whose logits are wanted, and for few of them at a time if the
+//! caller likes: a row of logits is much longer than a hidden state.
+
+use std::ops::Range;
 
 use assay_kernels::Compute;
 use assay_kernels::matmul::Activations;
@@ -21,9 +24,9 @@ pub(crate) struct LmHead {
 }
 
 impl LmHead {
-    /// Logits of the wanted rows of `buffers.hidden`, `[num_logit_rows, vocab_size]`.
-    pub(crate) fn forward(&self, pass: &Pass<'_>, buffers: &mut Buffers) -> Vec<f32> {
-        let (cx, hidden_size): (&Compute, usize) = (pass.cx, self.weight.k());
+    /// Takes the wanted rows of `buffers.hidden` to `buffers.head_input`, `[num_logit_rows, hidden_size]`.
+    pub(crate) fn norm_wanted(&self, pass: &Pass<'_>, buffers: &mut Buffers) {
+        let hidden_size = self.weight.k();
         let wanted_len = pass.logit_rows.len() * hidden_size;
 
         // 1. The wanted rows                                   [R, hidden_size]
@@ -38,11 +41,26 @@ impl LmHead {
             );
         }
         // 2. h = RMSNorm(x)                                    [R, hidden_size]
-        let normed = buffers.normed.sized(wanted_len);
-        self.norm.forward(cx, wanted, normed);
+        let normed = buffers.head_input.sized(wanted_len);
+        self.norm.forward(pass.cx, wanted, normed);
+    }
+
+    /// Logits of the rows `wanted` of `buffers.head_input`, `[wanted.len(), vocab_size]`.
+    ///
+    /// # Panics
+    /// If [`LmHead::norm_wanted`] left fewer rows.
+    pub(crate) fn logits(
+        &self,
+        cx: &Compute,
+        wanted: Range<usize>,
+        buffers: &mut Buffers,
+    ) -> Vec<f32> {
+        let hidden_size = self.weight.k();
+        let normed =
+            &buffers.head_input.get()[wanted.start * hidden_size..wanted.end * hidden_size];
 
         // 3. logits = W_head h, from 16-bit activations in either profile   [R, vocab_size]
-        let mut logits = vec![0.0; pass.logit_rows.len() * self.weight.n()];
+        let mut logits = vec![0.0; wanted.len() * self.weight.n()];
         let h = Activations::with_buffer(
             cx,
             normed,

@@ -268,11 +268,11 @@ fn types_that_no_kernel_reads() {
     use assay_formats::DType;
     check_refused(
         TinyModel::llama,
-        &["blk.1.attn_q.weight", "IQ2_XXS"],
+        &["blk.1.attn_q.weight", "TQ1_0", "requantise", "Q4_K"],
         |model| {
             let tensor = model.tensor_mut("blk.1.attn_q.weight");
-            tensor.dtype = DType::IQ2XXS;
-            tensor.bytes = vec![0; 256 * DType::IQ2XXS.block_bytes()];
+            tensor.dtype = DType::TQ1_0;
+            tensor.bytes = vec![0; 256 * DType::TQ1_0.block_bytes()];
         },
     );
     check_refused(

@@ -57,6 +57,7 @@ pub(crate) fn build(
             },
             include_end: asked.end,
         }),
+        prompt_logprobs: None,
         constraint,
         stop: chat.stop.clone(),
         end_token_ids: text.end_token_ids(),

@@ -14,6 +14,7 @@ pub use rows::{background_row, forcing_row, nan_row, replying};
 pub use vocab::ScriptedVocab;
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assay_kernels::{Compute, Isa, ThreadPool};
@@ -28,6 +29,8 @@ pub struct ScriptedModel {
     script: Script,
     /// `[num_kv_blocks * kv_block_tokens]` what each slot holds.
     slots: Vec<Option<Slot>>,
+    /// Logits of the rows that the last pass wanted.
+    wanted_rows: Vec<Vec<f32>>,
     compute: Compute,
     gate: StepGate,
     batch_sizes: Arc<Mutex<Vec<usize>>>,
@@ -58,6 +61,7 @@ impl ScriptedModel {
             slots: vec![None; info.kv_block_tokens * info.num_kv_blocks],
             info,
             script: Box::new(script),
+            wanted_rows: Vec::new(),
             compute: Compute::new(Isa::SCALAR, ThreadPool::new(NonZeroUsize::MIN)),
             gate: StepGate::default(),
             batch_sizes: Arc::default(),
@@ -169,7 +173,7 @@ impl ForwardModel for ScriptedModel {
         &self.info
     }
 
-    fn forward(&mut self, batch: &ForwardBatch) -> Result<Logits, ForwardError> {
+    fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError> {
         self.gate.pass();
         self.check_batch(batch)?;
         locked(&self.batch_sizes).push(batch.num_sequences());
@@ -191,7 +195,7 @@ impl ForwardModel for ScriptedModel {
                 token_id: batch.token_ids[row],
             });
         }
-        let mut data = Vec::with_capacity(batch.logit_rows.len() * self.info.vocab_size);
+        self.wanted_rows.clear();
         for &logit_row in &batch.logit_rows {
             let (sequence_index, row) = sequence_rows[logit_row as usize];
             let history = self.history(batch, sequence_index, batch.positions[row])?;
@@ -201,9 +205,13 @@ impl ForwardModel for ScriptedModel {
                 self.info.vocab_size,
                 "the script's row has the wrong width"
             );
-            data.extend(logits);
+            self.wanted_rows.push(logits);
         }
-        Ok(Logits::from_rows(self.info.vocab_size, data))
+        Ok(())
+    }
+
+    fn head(&mut self, wanted: Range<usize>) -> Logits {
+        Logits::from_rows(self.info.vocab_size, self.wanted_rows[wanted].concat())
     }
 
     fn compute(&self) -> &Compute {

@@ -1,6 +1,6 @@
 //! Packing loses nothing: rows read back exactly, checksums agree, and what does not fit is named.
 
-use super::super::{PackError, WeightArena};
+use super::super::{PackError, WeightArena, supported_types};
 use super::*;
 
 /// Rows read back are the exact values of the file's blocks.
@@ -57,8 +57,10 @@ fn packing_is_a_permutation() {
 fn what_cannot_be_packed_is_named() {
     let pack = |dtype, n, k, len| PackedMatrix::pack(dtype, n, k, &vec![0; len]).unwrap_err();
     assert!(matches!(
-        pack(DType::Q2K, 1, 256, 84),
-        PackError::UnsupportedType { dtype: DType::Q2K }
+        pack(DType::TQ2_0, 1, 256, 66),
+        PackError::UnsupportedType {
+            dtype: DType::TQ2_0
+        }
     ));
     assert!(matches!(
         pack(DType::Q8_0, 0, 32, 0),
@@ -96,4 +98,22 @@ fn what_cannot_be_packed_is_named() {
         pack(DType::Q8_0, usize::MAX, 32, 1),
         PackError::InvalidShape { .. }
     ));
+}
+
+/// A refusal says what was found and what would do.
+#[test]
+fn a_refused_type_is_named_beside_those_that_work() {
+    for &dtype in DType::ALL {
+        let bytes = vec![0; dtype.block_bytes()];
+        let supported = supported_types().any(|supported| supported == dtype);
+        match PackedMatrix::pack(dtype, 1, dtype.block_len(), &bytes) {
+            Ok(_) => assert!(supported, "{dtype} packs but is not listed"),
+            Err(error) => {
+                assert!(!supported, "{dtype} is listed: {error}");
+                let text = error.to_string();
+                assert!(text.contains(dtype.name()), "{text}");
+                assert!(text.contains("IQ1_M") && text.contains("Q4_K"), "{text}");
+            }
+        }
+    }
 }

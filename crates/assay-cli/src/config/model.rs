@@ -1,0 +1,148 @@
+//! Which model, and how it is computed.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use assay_kernels::Isa;
+use assay_models::Numerics;
+use assay_tokenizer::TemplateDate;
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+use super::file::FileConfig;
+use super::store::StoreArgs;
+use crate::catalog::{Catalog, DEFAULT_MODEL};
+
+/// What templates that ask for the date are told.
+const DEFAULT_DATE: &str = "2025-01-01";
+const DEFAULT_PARALLEL: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not zero");
+/// More threads than any machine this runs on has cores.
+const MAX_THREADS: usize = 1024;
+
+/// Which model, and how it is computed. Shared by every command that runs one.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ModelArgs {
+    /// Path of a .gguf file, or a name that `assay pull` knows [default: smollm2-135m-instruct]
+    #[arg(long, env = "ASSAY_MODEL", value_name = "PATH|NAME")]
+    model: Option<String>,
+    /// Longest prompt and reply together, in tokens [default: the model's own]
+    #[arg(long, env = "ASSAY_CONTEXT", value_name = "TOKENS")]
+    context: Option<u32>,
+    /// Threads that compute [default: all cores]
+    #[arg(long, env = "ASSAY_THREADS")]
+    threads: Option<NonZeroUsize>,
+    /// exact: 16-bit activations; fast: 8-bit [default: exact]
+    #[arg(long, env = "ASSAY_NUMERICS")]
+    numerics: Option<NumericsArg>,
+    /// Sequences in one step [default: 8]
+    #[arg(long, env = "ASSAY_PARALLEL", value_name = "N")]
+    parallel: Option<NonZeroUsize>,
+    /// Memory for keys and values, in MiB [default: as much as --parallel full contexts need, within half of the free memory]
+    #[arg(long, env = "ASSAY_KV_MEMORY", value_name = "MIB")]
+    kv_memory: Option<u64>,
+    /// Date that templates see, YYYY-MM-DD [default: 2025-01-01]
+    #[arg(long, env = "ASSAY_TEMPLATE_DATE", value_name = "DATE")]
+    template_date: Option<String>,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    /// Force an instruction set: scalar, avx2, avx512 or amx. Changes speed, never a bit; for tests
+    #[arg(long, env = "ASSAY_ISA", hide = true)]
+    isa: Option<String>,
+}
+
+/// Spelling of [`Numerics`] on the command line.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NumericsArg {
+    /// 16-bit activations.
+    Exact,
+    /// 8-bit activations.
+    Fast,
+}
+
+/// A model and its computation, settled.
+#[derive(Debug)]
+pub(crate) struct ModelConfig {
+    /// What the user called the model.
+    pub(crate) model: String,
+    pub(crate) context: Option<u32>,
+    pub(crate) threads: NonZeroUsize,
+    pub(crate) numerics: Numerics,
+    pub(crate) parallel: NonZeroUsize,
+    pub(crate) kv_memory_bytes: Option<u64>,
+    pub(crate) template_date: TemplateDate,
+    /// The same as given; part of the fingerprint.
+    pub(crate) template_date_text: String,
+    pub(crate) cache_dir: PathBuf,
+    pub(crate) isa: Isa,
+    pub(crate) catalog: Catalog,
+}
+
+impl ModelArgs {
+    /// Settles the model settings.
+    ///
+    /// # Errors
+    /// If the configuration file cannot be read, or a value is out of range.
+    pub(crate) fn resolve(self) -> Result<ModelConfig> {
+        let file = self.store.read_file()?;
+        self.resolve_with(&file)
+    }
+
+    pub(super) fn resolve_with(self, file: &FileConfig) -> Result<ModelConfig> {
+        let isa = match &self.isa {
+            None => Isa::detect(),
+            Some(name) => Isa::by_name(name).with_context(|| {
+                let names: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+                format!("ASSAY_ISA={name}: this CPU has {}", names.join(", "))
+            })?,
+        };
+        let date_text = self.template_date.or_else(|| file.template_date.clone());
+        let date_text = date_text.unwrap_or_else(|| DEFAULT_DATE.to_owned());
+        let template_date = TemplateDate::from_str(&date_text).context("--template-date")?;
+        let context = self.context.or(file.context);
+        if context == Some(0) {
+            bail!("--context must be at least 1");
+        }
+        let kv_memory = self.kv_memory.or(file.kv_memory);
+        if kv_memory == Some(0) {
+            bail!("--kv-memory must be at least 1 MiB");
+        }
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = self.threads.or(file.threads).unwrap_or(cores);
+        if threads.get() > MAX_THREADS {
+            bail!("--threads must be at most {MAX_THREADS}, found {threads}");
+        }
+        let numerics = match self
+            .numerics
+            .or(file.numerics)
+            .unwrap_or(NumericsArg::Exact)
+        {
+            NumericsArg::Exact => Numerics::Exact,
+            NumericsArg::Fast => Numerics::Fast,
+        };
+        let store = self.store.resolve_with(file)?;
+        Ok(ModelConfig {
+            model: self
+                .model
+                .or_else(|| file.model.clone())
+                .unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            context,
+            threads,
+            numerics,
+            parallel: self.parallel.or(file.parallel).unwrap_or(DEFAULT_PARALLEL),
+            kv_memory_bytes: kv_memory
+                .map(|mib| {
+                    mib.checked_mul(1 << 20)
+                        .context("--kv-memory is out of range")
+                })
+                .transpose()?,
+            template_date,
+            template_date_text: date_text,
+            cache_dir: store.cache_dir,
+            isa,
+            catalog: store.catalog,
+        })
+    }
+}

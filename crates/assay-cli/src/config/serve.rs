@@ -1,0 +1,161 @@
+//! Where and for whom to serve.
+
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+use super::model::{ModelArgs, ModelConfig};
+
+const DEFAULT_QUEUE: NonZeroUsize = NonZeroUsize::new(1024).expect("1,024 is not zero");
+
+/// Where and for whom to serve.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Address to listen on [default: 127.0.0.1]
+    #[arg(long, env = "ASSAY_HOST")]
+    host: Option<IpAddr>,
+    /// Port to listen on; 0 takes a free one [default: 8080]
+    #[arg(long, env = "ASSAY_PORT")]
+    port: Option<u16>,
+    /// Key that clients must send as a bearer token; may be given several times
+    #[arg(
+        long = "api-key",
+        env = "ASSAY_API_KEY",
+        value_name = "KEY",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    api_keys: Vec<String>,
+    /// Listen beyond loopback without a key
+    #[arg(long, env = "ASSAY_INSECURE")]
+    insecure: bool,
+    /// Further name that requests may use for the model; may be given several times
+    #[arg(
+        long = "alias",
+        env = "ASSAY_ALIAS",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    aliases: Vec<String>,
+    /// Accept every model name
+    #[arg(long, env = "ASSAY_ANY_MODEL_NAME")]
+    any_model_name: bool,
+    /// Requests that may wait [default: 1024]
+    #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
+    queue: Option<NonZeroUsize>,
+    /// Origin of web pages that may call, such as `https://example.org`; may be given several times
+    #[arg(
+        long = "cors-origin",
+        env = "ASSAY_CORS_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
+    cors_origins: Vec<String>,
+    /// Seconds that running requests get after SIGTERM [default: 30]
+    #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
+    drain_timeout: Option<u64>,
+    /// Form of the log lines [default: text]
+    #[arg(long, env = "ASSAY_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A server, settled.
+#[derive(Debug)]
+pub(crate) struct ServeConfig {
+    pub(crate) model: ModelConfig,
+    pub(crate) host: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) api_keys: Vec<String>,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) any_model_name: bool,
+    pub(crate) cors_origins: Vec<String>,
+    pub(crate) queue: NonZeroUsize,
+    pub(crate) drain_timeout_seconds: u64,
+    pub(crate) log_format: LogFormat,
+}
+
+impl ServeArgs {
+    /// Settles the server settings.
+    ///
+    /// # Errors
+    /// As [`ModelArgs::resolve`], and where the server would be open to the network without a key.
+    pub(crate) fn resolve(self) -> Result<ServeConfig> {
+        let file = self.model.store.read_file()?;
+        let host = self
+            .host
+            .or(file.host)
+            .unwrap_or(IpAddr::from([127, 0, 0, 1]));
+        let api_keys = if self.api_keys.is_empty() {
+            file.api_key.clone()
+        } else {
+            self.api_keys
+        };
+        for key in &api_keys {
+            check_api_key(key)?;
+        }
+        let insecure = self.insecure || file.insecure.unwrap_or(false);
+        if !host.is_loopback() && api_keys.is_empty() && !insecure {
+            bail!(
+                "--host {host} is open to the network: set --api-key KEY, or --insecure to serve without one"
+            );
+        }
+        let mut aliases = self.aliases;
+        aliases.extend(file.alias.iter().cloned());
+        let mut cors_origins = self.cors_origins;
+        cors_origins.extend(file.cors_origin.iter().cloned());
+        for origin in &cors_origins {
+            check_cors_origin(origin)?;
+        }
+        Ok(ServeConfig {
+            cors_origins,
+            host,
+            port: self.port.or(file.port).unwrap_or(8080),
+            api_keys,
+            aliases,
+            any_model_name: self.any_model_name || file.any_model_name.unwrap_or(false),
+            queue: self.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE),
+            drain_timeout_seconds: self.drain_timeout.or(file.drain_timeout).unwrap_or(30),
+            log_format: self.log_format.or(file.log_format).unwrap_or_default(),
+            model: self.model.resolve_with(&file)?,
+        })
+    }
+}
+
+/// A key goes into an HTTP header: visible ASCII only.
+fn check_api_key(key: &str) -> Result<()> {
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!("--api-key must be visible ASCII characters without spaces");
+    }
+    Ok(())
+}
+
+/// An origin as browsers send it: scheme, host, perhaps a port, and nothing behind.
+fn check_cors_origin(origin: &str) -> Result<()> {
+    let rest = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    let is_host = |text: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+        !text.is_empty() && text.bytes().all(allowed)
+    };
+    if !rest.is_some_and(is_host) {
+        bail!("--cors-origin must be an origin such as https://example.org, found `{origin}`");
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What a step's rows of logits become: the score of a prompt token that is known, or a drawn token.
+//!
+//! A pure function of the row and of its own request: no neighbour, no clock, no shared state. So rows
+//! may be read on any threads in any order, and in blocks of any size.
+
+use assay_constrain::{MatchError, TokenMask};
+use assay_kernels::Compute;
+use assay_models::{Logits, TokenId};
+
+use crate::batch::LogitRow;
+use crate::draw::draw_row;
+use crate::logprobs::score_row;
+use crate::output::{PromptToken, RequestError, TokenOutput};
+use crate::request::Request;
+use crate::sampler::SeenTokens;
+
+/// Logits held at once, in bytes: a block of rows that stays in the caches between the head that writes it and the
+/// scores that read it, and is still large enough for the head to run at full speed.
+const BLOCK_BYTES: usize = 16 << 20;
+/// Rows of a block at least, however large the vocabulary is.
+const BLOCK_LEAST_ROWS: usize = 8;
+
+/// Rows of logits to ask of the head at once.
+pub(crate) fn rows_per_block(vocab_size: usize) -> usize {
+    (BLOCK_BYTES / (vocab_size * size_of::<f32>())).max(BLOCK_LEAST_ROWS)
+}
+
+/// Whose row it is, and all that it is read by.
+#[derive(Clone, Copy)]
+pub(crate) struct RowOwner<'a> {
+    pub(crate) row: LogitRow,
+    pub(crate) request: &'a Request,
+    /// Tokens that penalties look at.
+    pub(crate) seen: &'a SeenTokens,
+    /// What a constraint allows, if there is one.
+    pub(crate) mask: Option<&'a Result<TokenMask, MatchError>>,
+}
+
+impl RowOwner<'_> {
+    /// The prompt token that follows the row's; `None` if the next one is to be drawn.
+    fn known_successor(&self) -> Option<TokenId> {
+        let prompt = &self.request.prompt_token_ids;
+        prompt.get(self.row.position as usize + 1).copied()
+    }
+}
+
+/// What a row told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum RowOutput {
+    /// The next token, drawn.
+    Drawn(TokenOutput),
+    /// The next token of the prompt, scored.
+    Scored(PromptToken),
+}
+
+/// Reads every row of `logits`, over all threads; row `i` belongs to `owners[i]`.
+pub(crate) fn read_rows(
+    compute: &Compute,
+    logits: &Logits,
+    owners: &[RowOwner<'_>],
+) -> Vec<Result<RowOutput, RequestError>> {
+    assert_eq!(
+        logits.num_rows(),
+        owners.len(),
+        "the model answers each wanted row once"
+    );
+    let mut outputs: Vec<Option<Result<RowOutput, RequestError>>> = vec![None; owners.len()];
+    compute
+        .pool
+        .for_each_chunk(&mut outputs, 1, |row_index, output| {
+            let owner = &owners[row_index];
+            output[0] = Some(read_row(compute, logits, row_index, owner));
+        });
+    outputs
+        .into_iter()
+        .map(|output| output.expect("every row was read"))
+        .collect()
+}
+
+fn read_row(
+    compute: &Compute,
+    logits: &Logits,
+    row_index: usize,
+    owner: &RowOwner<'_>,
+) -> Result<RowOutput, RequestError> {
+    let Some(token_id) = owner.known_successor() else {
+        return draw_row(compute, logits, row_index, owner).map(RowOutput::Drawn);
+    };
+    let position = owner.row.position;
+    let num_top = owner
+        .request
+        .prompt_logprobs
+        .map_or(0, |params| params.top_logprobs as usize);
+    score_row(compute, logits, row_index, token_id, num_top)
+        .map(|(logprobs, rank)| {
+            RowOutput::Scored(PromptToken {
+                position: position + 1,
+                token_id,
+                logprobs,
+                rank,
+            })
+        })
+        .map_err(|_| RequestError::NumericalError { position })
+}
