@@ -45,12 +45,13 @@ impl Storage {
             self.learn(sequence);
             let contents = &self.contents[&scheduled.seq_id].of_positions;
             let begin = sequence.num_computed_tokens;
-            for position in begin..begin + scheduled.num_scheduled_tokens {
+            let rows = begin..begin + scheduled.num_scheduled_tokens;
+            for (position, &content) in rows.clone().zip(&contents[rows]) {
                 let block = sequence.block_table[position / self.block_tokens];
                 let num_holders = holders[block.0 as usize];
                 assert_eq!(num_holders, 1, "{block:?} is written while shared");
                 let index = slot_index(sequence, position, self.block_tokens);
-                self.slots[index] = Some(contents[position]);
+                self.slots[index] = Some(content);
             }
         }
     }
