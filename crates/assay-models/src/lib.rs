@@ -11,6 +11,7 @@ pub mod forward;
 mod kv_cache;
 mod layers;
 pub mod model;
+pub mod packed_cache;
 mod pass;
 mod validate;
 pub mod weights;
@@ -21,4 +22,5 @@ pub use forward::{
     BlockId, ForwardBatch, ForwardError, ForwardModel, KvBlockCopy, Logits, ModelInfo, TokenId,
 };
 pub use model::{LoadOptions, Model, Numerics};
+pub use packed_cache::{CacheEvent, PackedCache};
 pub use weights::{LoadProgress, ProgressFn};

@@ -3,9 +3,9 @@
 //! The weights mix block formats as real files do and mean nothing; the shapes have tails (a vocabulary that fills
 //! no panel) and cross the limits where orders of summation could change (heads, windows, 256-element blocks).
 
-use assay_formats::gguf::Value;
 use assay_formats::{DType, quant};
 
+use crate::gguf_value::Value;
 use crate::gguf_writer::GgufWriter;
 
 /// Width of the residual stream.

@@ -29,6 +29,7 @@ pub(super) struct FileConfig {
     pub(super) no_prefix_cache: Option<bool>,
     pub(super) kv_memory: Option<u64>,
     pub(super) template_date: Option<String>,
+    pub(super) cache_packed: Option<bool>,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) host: Option<IpAddr>,
     pub(super) port: Option<u16>,
@@ -43,6 +44,7 @@ pub(super) struct FileConfig {
     pub(super) queue: Option<NonZeroUsize>,
     pub(super) drain_timeout: Option<u64>,
     pub(super) log_format: Option<LogFormat>,
+    /// `[[models]]` tables: further models that go by a name, each with the keys of [`CatalogModel`].
     #[serde(default)]
     pub(super) models: Vec<CatalogModel>,
 }

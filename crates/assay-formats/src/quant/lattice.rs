@@ -40,3 +40,37 @@ pub(super) fn even_signs(seven: u32) -> u8 {
 pub(super) fn nibble(byte: u8, upper: bool) -> u8 {
     if upper { byte >> 4 } else { byte & 15 }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::quant::grids;
+
+    /// Every point reads without a hole in the value table, and no two are the same.
+    fn check_grid<const N: usize>(points: &[u16; N], read: impl Fn(u16) -> [i8; 8]) {
+        let octets: BTreeSet<[i8; 8]> = points.iter().map(|&point| read(point)).collect();
+        assert_eq!(octets.len(), N);
+    }
+
+    #[test]
+    fn every_point_is_read_and_distinct() {
+        check_grid(&grids::IQ2_XXS, iq2_octet);
+        check_grid(&grids::IQ2_XS, iq2_octet);
+        check_grid(&grids::IQ2_S, iq2_octet);
+        check_grid(&grids::IQ1, iq1_octet);
+        let values = [1, 2, 3, 4, 5, 6, 7, 8];
+        check_grid(&grids::IQ3_XXS, |point| iq3_octet([point; 2], &values));
+        check_grid(&grids::IQ3_S, |point| iq3_octet([point; 2], &values));
+    }
+
+    #[test]
+    fn the_eighth_sign_makes_their_number_even() {
+        for seven in 0..128 {
+            let signs = even_signs(seven);
+            assert_eq!(u32::from(signs & 127), seven);
+            assert!(signs.count_ones().is_multiple_of(2));
+        }
+    }
+}

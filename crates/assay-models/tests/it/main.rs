@@ -12,6 +12,7 @@
 mod block_formats;
 mod invariance;
 mod malformed_batches;
+mod packed_cache;
 mod real_model;
 mod recorded;
 mod reference_logits;

@@ -50,6 +50,7 @@ fn start_with(engine_config: EngineConfig) -> World {
         numerics: Numerics::Exact,
         compute: Compute::new(Isa::detect(), ThreadPool::new(threads)),
         progress: None,
+        packed_cache: None,
     };
     let model = Model::load(&file, options).expect("a known model");
     let ids = 0..u32::try_from(tokenizer.vocab_size()).expect("small");
