@@ -4,6 +4,8 @@
 //! same minute as the figure beside them.
 
 #[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -26,7 +28,7 @@ const PASSES: u64 = 1 << 20;
 pub struct IntegerPeak {
     /// What was run, such as `VPDPBUSD zmm`.
     pub instruction: &'static str,
-    /// 8-bit (16-bit on AVX2) operations a second over all threads; a multiply-add counts two.
+    /// 8-bit (16-bit on AVX2, BF16 on AMX) operations a second over all threads; a multiply-add counts two.
     pub ops_per_second: f64,
 }
 
@@ -54,6 +56,8 @@ pub fn integer_peak(cx: &Compute) -> Option<IntegerPeak> {
 
 fn integer_loop(cx: &Compute) -> Option<Loop> {
     match cx.isa.0 {
+        #[cfg(target_arch = "x86_64")]
+        IsaKind::Amx => Some(amx::integer_loop()),
         #[cfg(target_arch = "x86_64")]
         IsaKind::Avx512 => Some(avx512::integer_loop()),
         #[cfg(target_arch = "x86_64")]

@@ -64,7 +64,7 @@ fn read(cx: &Compute, bytes: &[u8]) {
     match cx.isa.0 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind exists only where the CPU has AVX-512 F (`Isa::available`).
-        IsaKind::Avx512 => unsafe { super::avx512::read(bytes) },
+        IsaKind::Avx512 | IsaKind::Amx => unsafe { super::avx512::read(bytes) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind exists only where the CPU has AVX2 (`Isa::available`).
         IsaKind::Avx2 => unsafe { super::avx2::read(bytes) },
