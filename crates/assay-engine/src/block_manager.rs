@@ -79,6 +79,18 @@ impl BlockManager {
         Ok(())
     }
 
+    /// Tokens that `block_table` can come to hold without anyone giving up a block.
+    pub fn room_tokens(&self, block_table: &[BlockId]) -> usize {
+        (block_table.len() + self.num_free()).saturating_mul(self.block_size_tokens)
+    }
+
+    /// Gives back the blocks behind the first `num_tokens` tokens.
+    pub fn trim(&mut self, block_table: &mut Vec<BlockId>, num_tokens: usize) {
+        let num_kept = self.blocks_for(num_tokens).min(block_table.len());
+        let mut rest = block_table.split_off(num_kept);
+        self.free(&mut rest);
+    }
+
     /// Drops one reference of each block in `block_table` and empties it.
     ///
     /// # Panics

@@ -61,6 +61,11 @@ impl Choice {
         }
     }
 
+    /// Tokens drawn so far.
+    pub(crate) fn num_output_tokens(&self) -> u32 {
+        self.num_output_tokens
+    }
+
     /// Computes what may be drawn next, where a constraint says so.
     pub(crate) fn prepare_mask(&mut self) {
         if let Some(Constrained { matcher, mask }) = &mut self.constrained {

@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::engine_core::EngineCore;
 use crate::handle::{EngineHandle, EngineState, Shared};
 use crate::scheduler::SchedulerConfig;
+use crate::speculation::{Drafter, Speculation};
 use crate::token_bytes::TokenBytes;
 
 /// Limits of an engine.
@@ -22,6 +23,8 @@ pub struct EngineConfig {
     pub max_num_batched_tokens: usize,
     /// Requests that may wait for a first place in a batch.
     pub queue_limit: usize,
+    /// Where drafts come from.
+    pub speculation: Speculation,
 }
 
 impl Default for EngineConfig {
@@ -30,6 +33,7 @@ impl Default for EngineConfig {
             max_num_seqs: 8,
             max_num_batched_tokens: 512,
             queue_limit: 1024,
+            speculation: Speculation::default(),
         }
     }
 }
@@ -74,6 +78,7 @@ impl Engine {
             model,
             token_bytes,
             scheduler_config,
+            Drafter::new(config.speculation),
             Arc::clone(&shared.progress),
         );
         let thread_shared = Arc::clone(&shared);

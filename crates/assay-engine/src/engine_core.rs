@@ -14,8 +14,9 @@ use crate::handle::Progress;
 use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput};
 use crate::request::Request;
 use crate::rows::RowOwner;
-use crate::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
+use crate::scheduler::{ScheduledSequence, Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
+use crate::speculation::Drafter;
 use crate::stats::EngineStats;
 use crate::token_bytes::TokenBytes;
 
@@ -60,6 +61,7 @@ enum Phase {
 pub(crate) struct EngineCore {
     pub(crate) model: Box<dyn ForwardModel>,
     pub(crate) scheduler: Scheduler,
+    pub(crate) drafter: Drafter,
     token_bytes: Arc<TokenBytes>,
     /// By arrival number.
     requests: BTreeMap<u64, ActiveRequest>,
@@ -73,12 +75,14 @@ impl EngineCore {
         model: Box<dyn ForwardModel>,
         token_bytes: Arc<TokenBytes>,
         config: SchedulerConfig,
+        drafter: Drafter,
         progress: Arc<Progress>,
     ) -> Self {
         let info = model.info();
         let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens);
         let core = Self {
             scheduler: Scheduler::new(config, blocks),
+            drafter,
             model,
             token_bytes,
             requests: BTreeMap::new(),
@@ -177,25 +181,45 @@ impl EngineCore {
         }
     }
 
-    /// Computes the masks of constrained sequences whose next token is drawn in this step.
-    pub(crate) fn prepare_masks(&mut self, scheduled: &SchedulerOutput) {
-        let drawing = scheduled
-            .scheduled
-            .iter()
-            .filter(|entry| entry.wants_logits);
-        for SeqId {
-            arrival,
-            choice_index,
-        } in drawing.map(|entry| entry.seq_id)
-        {
-            let choice = self
-                .requests
-                .get_mut(&arrival)
-                .and_then(|active| active.choices.get_mut(choice_index as usize));
-            if let Some(Some(choice)) = choice {
-                choice.prepare_mask();
-            }
+    /// Computes what a constrained sequence may draw next.
+    pub(crate) fn prepare_mask(&mut self, seq_id: SeqId) {
+        let choice = self
+            .requests
+            .get_mut(&seq_id.arrival)
+            .and_then(|active| active.choices.get_mut(seq_id.choice_index as usize));
+        if let Some(Some(choice)) = choice {
+            choice.prepare_mask();
         }
+    }
+
+    /// A choice that is unfinished.
+    pub(crate) fn choice(&self, seq_id: SeqId) -> Option<&Choice> {
+        let active = self.requests.get(&seq_id.arrival)?;
+        active.choices.get(seq_id.choice_index as usize)?.as_ref()
+    }
+
+    /// Tokens that a choice may still draw.
+    pub(crate) fn num_tokens_left(&self, seq_id: SeqId) -> usize {
+        let Some(choice) = self.choice(seq_id) else {
+            return 0;
+        };
+        let max_tokens = self.requests[&seq_id.arrival].request.max_tokens;
+        max_tokens.saturating_sub(choice.num_output_tokens()) as usize
+    }
+
+    /// Counts the drafts that are about to be computed.
+    pub(crate) fn count_drafts(&mut self, scheduled: &SchedulerOutput) {
+        let has_draft = |entry: &&ScheduledSequence| !entry.draft_token_ids.is_empty();
+        let num_drafts = scheduled.scheduled.iter().filter(has_draft).count();
+        let num_draft_tokens = scheduled.num_draft_tokens() as u64;
+        self.stats.num_drafts += num_drafts as u64;
+        self.stats.num_draft_tokens += num_draft_tokens;
+        self.stats.num_computed_tokens += num_draft_tokens;
+    }
+
+    /// Counts draft tokens that turned out right.
+    pub(crate) fn count_accepted(&mut self, num_tokens: usize) {
+        self.stats.num_accepted_tokens += num_tokens as u64;
     }
 
     /// Takes a drawn token through its choice; whether the choice goes on.
@@ -288,6 +312,7 @@ impl EngineCore {
         }
         self.stats.count_finish(&finish.reason);
         self.scheduler.finish(seq_id);
+        self.drafter.forget(seq_id);
         let event = OutputEvent::Finished {
             choice_index,
             reason: finish.reason,
@@ -370,10 +395,12 @@ impl EngineCore {
         for (choice_index, slot) in (0..).zip(&mut active.choices) {
             if slot.take().is_some() {
                 num_choices += 1;
-                self.scheduler.finish(SeqId {
+                let seq_id = SeqId {
                     arrival,
                     choice_index,
-                });
+                };
+                self.scheduler.finish(seq_id);
+                self.drafter.forget(seq_id);
             }
         }
         (num_choices > 0).then_some(num_choices)

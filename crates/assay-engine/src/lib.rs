@@ -7,6 +7,7 @@
 //! [`OutputEvent`]s on the sink that it handed in.
 #![forbid(unsafe_code)]
 
+mod advance;
 pub mod batch;
 pub mod block_manager;
 mod choice;
@@ -23,6 +24,7 @@ mod rows;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod speculation;
 pub mod stats;
 mod step;
 pub mod token_bytes;
@@ -37,5 +39,6 @@ pub use request::{
     InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
     SamplingParams,
 };
+pub use speculation::Speculation;
 pub use stats::EngineStats;
 pub use token_bytes::TokenBytes;

@@ -18,10 +18,16 @@
 //!   are: a short one is through in its first step while R ≥ 2I.
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
+//! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be
+//!   had, given back where the draft is rejected. Beside other sequences all drafts of a step together are
+//!   no more rows than half of what the pass takes anyway. So no draft preempts anyone, keeps anyone out,
+//!   or makes another's token wait for more than half a step.
 //! - Out of blocks: the latest arrival gives its blocks back and is computed again later. The oldest
 //!   sequence is never preempted and can take the whole pool, so it always ends: no livelock.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use assay_models::TokenId;
 
 use crate::block_manager::BlockManager;
 use crate::prefill::{self, PrefillBudget, UnfinishedPrompt};
@@ -46,7 +52,7 @@ pub struct SchedulerConfig {
 }
 
 /// One sequence's part of a step: its next `num_scheduled_tokens` uncomputed tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledSequence {
     /// Whose tokens.
     pub seq_id: SeqId,
@@ -56,12 +62,31 @@ pub struct ScheduledSequence {
     pub num_scored_rows: usize,
     /// Whether they reach the sequence's last token, whose logits give the next one.
     pub wants_logits: bool,
+    /// Guesses of the tokens that follow the last one, computed with it; only where it decodes.
+    pub draft_token_ids: Vec<TokenId>,
 }
 
 impl ScheduledSequence {
+    /// Rows that go through the model.
+    pub fn num_rows(&self) -> usize {
+        self.num_scheduled_tokens + self.draft_token_ids.len()
+    }
+
     /// Rows whose logits are wanted: so many of the last ones.
     pub fn num_logit_rows(&self) -> usize {
-        self.num_scored_rows + usize::from(self.wants_logits)
+        self.num_scored_rows + usize::from(self.wants_logits) + self.draft_token_ids.len()
+    }
+
+    /// Whether all that it computes is the row that gives its next token.
+    pub fn is_decode(&self) -> bool {
+        self.num_scheduled_tokens == 1 && self.wants_logits
+    }
+
+    /// Leading draft tokens that were drawn just so; `drawn` are the tokens drawn for it that its sequence goes on
+    /// with, in order.
+    fn num_accepted(&self, drawn: &[TokenId]) -> usize {
+        let pairs = self.draft_token_ids.iter().zip(drawn);
+        pairs.take_while(|(draft, drawn)| draft == drawn).count()
     }
 }
 
@@ -75,9 +100,14 @@ pub struct SchedulerOutput {
 }
 
 impl SchedulerOutput {
-    /// Token rows of the step.
+    /// Token rows of the step, drafts included.
     pub fn num_tokens(&self) -> usize {
-        self.scheduled.iter().map(|s| s.num_scheduled_tokens).sum()
+        self.scheduled.iter().map(ScheduledSequence::num_rows).sum()
+    }
+
+    /// Draft rows of the step.
+    pub fn num_draft_tokens(&self) -> usize {
+        self.scheduled.iter().map(|s| s.draft_token_ids.len()).sum()
     }
 }
 
@@ -140,32 +170,80 @@ impl Scheduler {
         output
     }
 
-    /// Books a step: `output` was computed, and `drawn` are the tokens that followed, for sequences
-    /// that go on.
+    /// Adds a draft behind entry `index` of `output`, which decodes; as much of it as the step and the pool have
+    /// room for.
     ///
     /// # Panics
-    /// If a token is drawn for a sequence that is not fully computed.
-    pub fn apply(&mut self, output: &SchedulerOutput, drawn: &[(SeqId, assay_models::TokenId)]) {
-        for scheduled in &output.scheduled {
-            if let Some(sequence) = self.sequences.get_mut(&scheduled.seq_id) {
-                sequence.num_computed_tokens += scheduled.num_scheduled_tokens;
-                sequence.scored_from = sequence
-                    .scored_from
-                    .map(|row| row.max(sequence.num_computed_tokens));
-            }
-        }
+    /// If the entry does not decode, or has a draft.
+    pub fn add_draft(
+        &mut self,
+        output: &mut SchedulerOutput,
+        index: usize,
+        mut draft_token_ids: Vec<TokenId>,
+    ) {
+        let entry = &output.scheduled[index];
+        assert!(
+            entry.is_decode() && entry.draft_token_ids.is_empty(),
+            "a draft follows a decode row, once: {entry:?}"
+        );
+        let num_rows = self.num_draft_rows_left(output);
+        let sequence = self
+            .sequences
+            .get_mut(&output.scheduled[index].seq_id)
+            .expect("scheduled sequences are live until the step is applied");
+        let num_tokens = sequence.token_ids.len();
+        let room_tokens = self.blocks.room_tokens(&sequence.block_table) - num_tokens;
+        draft_token_ids.truncate(num_rows.min(room_tokens));
+        self.blocks
+            .grow(
+                &mut sequence.block_table,
+                num_tokens + draft_token_ids.len(),
+            )
+            .expect("counted above");
+        output.scheduled[index].draft_token_ids = draft_token_ids;
+    }
+
+    /// Books a step: `output` was computed, and `drawn` are the tokens that followed, in order, for sequences
+    /// that go on. Drafts that were drawn just so are computed tokens now; of the others nothing stays.
+    ///
+    /// # Panics
+    /// If tokens are drawn for a sequence that is not fully computed, or more than its rows gave.
+    pub fn apply(&mut self, output: &SchedulerOutput, drawn: &[(SeqId, TokenId)]) {
+        let mut drawn_by_sequence: BTreeMap<SeqId, Vec<TokenId>> = BTreeMap::new();
         for &(seq_id, token_id) in drawn {
-            let sequence = self
-                .sequences
-                .get_mut(&seq_id)
-                .expect("a token is drawn only for a live sequence");
-            assert_eq!(
-                sequence.num_uncomputed_tokens(),
-                0,
+            drawn_by_sequence.entry(seq_id).or_default().push(token_id);
+        }
+        for scheduled in &output.scheduled {
+            let seq_id = scheduled.seq_id;
+            let drawn = drawn_by_sequence.remove(&seq_id).unwrap_or_default();
+            let Some(sequence) = self.sequences.get_mut(&seq_id) else {
+                assert!(drawn.is_empty(), "{seq_id:?} ended and draws");
+                continue;
+            };
+            let num_accepted = scheduled.num_accepted(&drawn);
+            sequence.num_computed_tokens += scheduled.num_scheduled_tokens;
+            assert!(
+                drawn.is_empty() || sequence.num_uncomputed_tokens() == 0,
                 "{seq_id:?} drew a token before it was computed"
             );
-            sequence.token_ids.push(token_id);
+            assert!(
+                drawn.len() <= num_accepted + 1,
+                "{seq_id:?} drew past its draft: {drawn:?}"
+            );
+            sequence.token_ids.extend(drawn);
+            sequence.num_computed_tokens += num_accepted;
+            sequence.scored_from = sequence
+                .scored_from
+                .map(|row| row.max(sequence.num_computed_tokens));
+            if !scheduled.draft_token_ids.is_empty() {
+                let num_tokens = sequence.token_ids.len();
+                self.blocks.trim(&mut sequence.block_table, num_tokens);
+            }
         }
+        assert!(
+            drawn_by_sequence.is_empty(),
+            "a token is drawn only for a scheduled sequence: {drawn_by_sequence:?}"
+        );
     }
 
     /// A live sequence.
@@ -207,6 +285,7 @@ impl Scheduler {
                     num_scheduled_tokens: 1,
                     num_scored_rows: 0,
                     wants_logits: true,
+                    draft_token_ids: Vec::new(),
                 });
             }
         }
@@ -293,20 +372,14 @@ impl Scheduler {
                         .get(&prompt.seq_id)
                         .map_or(0, |sequence| sequence.num_scored_rows(num_rows)),
                     wants_logits: num_rows == prompt.num_left,
+                    draft_token_ids: Vec::new(),
                 }
             }));
     }
 
     /// What decode left, and the long prompts' part of it: all of it for a sequence that is alone.
     fn prefill_budget(&self, decode: &SchedulerOutput) -> PrefillBudget {
-        let decode_cost = decode
-            .scheduled
-            .iter()
-            .filter_map(|scheduled| self.sequences.get(&scheduled.seq_id))
-            .map(|sequence| row_cost::of_rows(sequence.num_computed_tokens, 1))
-            .sum();
-        let all = row_cost::of_budget(self.config.max_num_batched_tokens);
-        let all = all.saturating_sub(decode_cost);
+        let all = self.cost_left(decode);
         let is_alone = self.sequences.len() == 1;
         let long = if is_alone {
             all
@@ -314,6 +387,32 @@ impl Scheduler {
             all.min(self.interactive_cost())
         };
         PrefillBudget { all, long }
+    }
+
+    /// What the rows of `output` leave of a step's budget.
+    fn cost_left(&self, output: &SchedulerOutput) -> u64 {
+        let cost = output
+            .scheduled
+            .iter()
+            .filter_map(|scheduled| {
+                let sequence = self.sequences.get(&scheduled.seq_id)?;
+                let position = sequence.num_computed_tokens;
+                Some(row_cost::of_rows(position, scheduled.num_rows()))
+            })
+            .sum();
+        row_cost::of_budget(self.config.max_num_batched_tokens).saturating_sub(cost)
+    }
+
+    /// Draft rows that `output` may still take.
+    fn num_draft_rows_left(&self, output: &SchedulerOutput) -> usize {
+        let num_drafted = output.num_draft_tokens();
+        let num_others = output.num_tokens() - num_drafted;
+        let num_left = self.config.max_num_batched_tokens - output.num_tokens();
+        let num_left = num_left.min(usize::try_from(self.cost_left(output)/row_cost::ROW).unwrap_or(usize::MAX));
+        if self.sequences.len() == 1 {
+            return num_left;
+        }
+        num_left.min((num_others / 2).saturating_sub(num_drafted))
     }
 
     /// What long prompts may cost beside others, and what makes a prompt long.

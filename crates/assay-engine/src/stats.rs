@@ -21,6 +21,12 @@ pub struct EngineStats {
     pub num_prompt_tokens: u64,
     /// Tokens drawn, ending ones included.
     pub num_generation_tokens: u64,
+    /// Drafts that went through the model, each behind one row that decodes.
+    pub num_drafts: u64,
+    /// Tokens of those drafts.
+    pub num_draft_tokens: u64,
+    /// Draft tokens that plain decoding drew as well, and that the reply went on with.
+    pub num_accepted_tokens: u64,
     /// Times a sequence gave its blocks back.
     pub num_preemptions: u64,
     /// Requests that failed of a non-finite logit.
