@@ -79,6 +79,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
             .max_num_batched_tokens
             .max(config.parallel.get()),
         queue_limit,
+        speculation: config.speculation,
     };
     let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), engine_config)?;
     tracing::info!(

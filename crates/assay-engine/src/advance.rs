@@ -80,7 +80,7 @@ impl EngineCore {
                 token_id,
             })
         };
-        self.choice(row.seq_id).is_some() && row.draft.is_none_or(is_right)
+        self.request_and_choice(row.seq_id).is_some() && row.draft.is_none_or(is_right)
     }
 
     /// Takes what a row told to its request; the drawn token, where its choice goes on.

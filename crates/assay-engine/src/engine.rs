@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::engine_core::EngineCore;
 use crate::handle::{EngineHandle, EngineState, Shared};
 use crate::scheduler::SchedulerConfig;
-use crate::speculation::{Drafter, Speculation};
+use crate::speculation::{DraftModel, Drafter, Speculation};
 use crate::token_bytes::TokenBytes;
 
 /// Limits of an engine.
@@ -68,6 +68,37 @@ impl Engine {
         token_bytes: Arc<TokenBytes>,
         config: EngineConfig,
     ) -> Result<EngineHandle, SpawnError> {
+        Self::spawn_with(model, None, token_bytes, config)
+    }
+
+    /// Starts an engine that drafts with a second model where the text itself holds no guess.
+    ///
+    /// # Errors
+    /// As [`Engine::spawn`], and if the draft model's rows are not as wide as the model's. That its tokens are the
+    /// same ones is the caller's to check.
+    pub fn spawn_with_draft_model(
+        model: Box<dyn ForwardModel>,
+        draft_model: DraftModel,
+        token_bytes: Arc<TokenBytes>,
+        config: EngineConfig,
+    ) -> Result<EngineHandle, SpawnError> {
+        let vocab_size = model.info().vocab_size;
+        let draft_vocab_size = draft_model.model.info().vocab_size;
+        if draft_vocab_size != vocab_size {
+            return Err(SpawnError::InvalidConfig {
+                field: "draft_model",
+                reason: format!("it has {draft_vocab_size} tokens, the model {vocab_size}"),
+            });
+        }
+        Self::spawn_with(model, Some(draft_model), token_bytes, config)
+    }
+
+    fn spawn_with(
+        model: Box<dyn ForwardModel>,
+        draft_model: Option<DraftModel>,
+        token_bytes: Arc<TokenBytes>,
+        config: EngineConfig,
+    ) -> Result<EngineHandle, SpawnError> {
         check_config(&config)?;
         let shared = Arc::new(Shared::new(model.info().clone(), config.queue_limit));
         let scheduler_config = SchedulerConfig {
@@ -78,7 +109,7 @@ impl Engine {
             model,
             token_bytes,
             scheduler_config,
-            Drafter::new(config.speculation),
+            Drafter::new(config.speculation, draft_model),
             Arc::clone(&shared.progress),
         );
         let thread_shared = Arc::clone(&shared);

@@ -164,18 +164,12 @@ impl EngineCore {
     /// All that a row of a scheduled sequence is read by.
     pub(crate) fn row_owner(&self, row: LogitRow) -> RowOwner<'_> {
         let seq_id = row.seq_id;
-        let active = self
-            .requests
-            .get(&seq_id.arrival)
-            .expect("a scheduled sequence belongs to an active request");
-        let choice = active
-            .choices
-            .get(seq_id.choice_index as usize)
-            .and_then(Option::as_ref)
+        let (request, choice) = self
+            .request_and_choice(seq_id)
             .expect("a scheduled sequence's choice is unfinished");
         RowOwner {
             row,
-            request: &active.request,
+            request,
             seen: &choice.seen,
             mask: choice.mask(),
         }
@@ -192,19 +186,11 @@ impl EngineCore {
         }
     }
 
-    /// A choice that is unfinished.
-    pub(crate) fn choice(&self, seq_id: SeqId) -> Option<&Choice> {
+    /// A choice that is unfinished, and its request.
+    pub(crate) fn request_and_choice(&self, seq_id: SeqId) -> Option<(&Request, &Choice)> {
         let active = self.requests.get(&seq_id.arrival)?;
-        active.choices.get(seq_id.choice_index as usize)?.as_ref()
-    }
-
-    /// Tokens that a choice may still draw.
-    pub(crate) fn num_tokens_left(&self, seq_id: SeqId) -> usize {
-        let Some(choice) = self.choice(seq_id) else {
-            return 0;
-        };
-        let max_tokens = self.requests[&seq_id.arrival].request.max_tokens;
-        max_tokens.saturating_sub(choice.num_output_tokens()) as usize
+        let choice = active.choices.get(seq_id.choice_index as usize)?.as_ref()?;
+        Some((&active.request, choice))
     }
 
     /// Counts the drafts that are about to be computed.

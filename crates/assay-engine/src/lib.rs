@@ -39,6 +39,6 @@ pub use request::{
     InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
     SamplingParams,
 };
-pub use speculation::Speculation;
+pub use speculation::{DraftModel, Speculation};
 pub use stats::EngineStats;
 pub use token_bytes::TokenBytes;

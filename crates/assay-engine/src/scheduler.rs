@@ -19,9 +19,9 @@
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
 //! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be
-//!   had, given back where the draft is rejected. Beside other sequences all drafts of a step together are
-//!   no more rows than half of what the pass takes anyway. So no draft preempts anyone, keeps anyone out,
-//!   or makes another's token wait for more than half a step.
+//!   had, given back where the draft is rejected. Beside other sequences all drafts of a step together have
+//!   half as many rows as the rest of it. So no draft preempts anyone or keeps anyone out, and another's
+//!   token waits for no more than half a step.
 //! - Out of blocks: the latest arrival gives its blocks back and is computed again later. The oldest
 //!   sequence is never preempted and can take the whole pool, so it always ends: no livelock.
 
@@ -40,6 +40,9 @@ const INTERACTIVE_PART: usize = 4;
 /// Rows of budget below which that part does not fall: a smaller step takes as long, since reading
 /// the weights once costs about as much as this many rows.
 const INTERACTIVE_LEAST: usize = 16;
+
+/// Beside other sequences, drafts take no more rows than one in so many of the step's other rows.
+const DRAFT_PART: usize = 2;
 
 /// Limits of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,12 +189,14 @@ impl Scheduler {
             entry.is_decode() && entry.draft_token_ids.is_empty(),
             "a draft follows a decode row, once: {entry:?}"
         );
-        let num_rows = self.num_draft_rows_left(output);
+        let num_tokens = self
+            .sequence(output.scheduled[index].seq_id)
+            .map_or(0, |sequence| sequence.token_ids.len());
+        let num_rows = self.num_draft_rows_left(output, num_tokens);
         let sequence = self
             .sequences
             .get_mut(&output.scheduled[index].seq_id)
             .expect("scheduled sequences are live until the step is applied");
-        let num_tokens = sequence.token_ids.len();
         let room_tokens = self.blocks.room_tokens(&sequence.block_table) - num_tokens;
         draft_token_ids.truncate(num_rows.min(room_tokens));
         self.blocks
@@ -403,16 +408,16 @@ impl Scheduler {
         row_cost::of_budget(self.config.max_num_batched_tokens).saturating_sub(cost)
     }
 
-    /// Draft rows that `output` may still take.
-    fn num_draft_rows_left(&self, output: &SchedulerOutput) -> usize {
-        let num_drafted = output.num_draft_tokens();
-        let num_others = output.num_tokens() - num_drafted;
+    /// Draft rows from `position` on that `output` may still take.
+    fn num_draft_rows_left(&self, output: &SchedulerOutput, position: usize) -> usize {
         let num_left = self.config.max_num_batched_tokens - output.num_tokens();
-        let num_left = num_left.min(usize::try_from(self.cost_left(output)/row_cost::ROW).unwrap_or(usize::MAX));
+        let num_left = row_cost::rows_within(position, num_left, self.cost_left(output));
         if self.sequences.len() == 1 {
             return num_left;
         }
-        num_left.min((num_others / 2).saturating_sub(num_drafted))
+        let num_drafted = output.num_draft_tokens();
+        let num_others = output.num_tokens() - num_drafted;
+        num_left.min((num_others / DRAFT_PART).saturating_sub(num_drafted))
     }
 
     /// What long prompts may cost beside others, and what makes a prompt long.

@@ -17,7 +17,7 @@ impl EngineCore {
         if scheduled.scheduled.is_empty() {
             return Ok(());
         }
-        self.draft(&mut scheduled);
+        self.draft(&mut scheduled)?;
         let batch = batch::build(&self.scheduler, &scheduled);
         self.model.forward_layers(&batch.forward)?;
         let Advanced { continued, events } = self.advance(&batch.logit_rows);

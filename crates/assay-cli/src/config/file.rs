@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::model::NumericsArg;
+use super::model::{NumericsArg, SpeculationArg};
 use super::serve::LogFormat;
 use crate::catalog::CatalogModel;
 
@@ -26,6 +26,7 @@ pub(super) struct FileConfig {
     pub(super) numerics: Option<NumericsArg>,
     pub(super) parallel: Option<NonZeroUsize>,
     pub(super) kv_memory: Option<u64>,
+    pub(super) speculation: Option<SpeculationArg>,
     pub(super) template_date: Option<String>,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) host: Option<IpAddr>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
+use assay_engine::Speculation;
 use assay_kernels::Isa;
 use assay_models::Numerics;
 use assay_tokenizer::TemplateDate;
@@ -42,6 +43,10 @@ pub(crate) struct ModelArgs {
     /// Memory for keys and values, in MiB [default: as much as --parallel full contexts need, within half of the free memory]
     #[arg(long, env = "ASSAY_KV_MEMORY", value_name = "MIB")]
     kv_memory: Option<u64>,
+    /// Where guesses of the next tokens come from; changes speed, never a bit. ngram: text that the prompt or the
+    /// reply holds already [default: ngram]
+    #[arg(long, env = "ASSAY_SPECULATION")]
+    speculation: Option<SpeculationArg>,
     /// Date that templates see, YYYY-MM-DD [default: 2025-01-01]
     #[arg(long, env = "ASSAY_TEMPLATE_DATE", value_name = "DATE")]
     template_date: Option<String>,
@@ -62,6 +67,16 @@ pub(crate) enum NumericsArg {
     Fast,
 }
 
+/// Spelling of [`Speculation`] on the command line.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SpeculationArg {
+    /// No guesses.
+    Off,
+    /// Prompt lookup.
+    Ngram,
+}
+
 /// A model and its computation, settled.
 #[derive(Debug)]
 pub(crate) struct ModelConfig {
@@ -72,6 +87,7 @@ pub(crate) struct ModelConfig {
     pub(crate) numerics: Numerics,
     pub(crate) parallel: NonZeroUsize,
     pub(crate) kv_memory_bytes: Option<u64>,
+    pub(crate) speculation: Speculation,
     pub(crate) template_date: TemplateDate,
     /// The same as given; part of the fingerprint.
     pub(crate) template_date_text: String,
@@ -122,6 +138,14 @@ impl ModelArgs {
             NumericsArg::Exact => Numerics::Exact,
             NumericsArg::Fast => Numerics::Fast,
         };
+        let speculation = match self
+            .speculation
+            .or(file.speculation)
+            .unwrap_or(SpeculationArg::Ngram)
+        {
+            SpeculationArg::Off => Speculation::Off,
+            SpeculationArg::Ngram => Speculation::Ngram,
+        };
         let store = self.store.resolve_with(file)?;
         Ok(ModelConfig {
             model: self
@@ -138,6 +162,7 @@ impl ModelArgs {
                         .context("--kv-memory is out of range")
                 })
                 .transpose()?,
+            speculation,
             template_date,
             template_date_text: date_text,
             cache_dir: store.cache_dir,

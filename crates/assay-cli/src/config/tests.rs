@@ -1,4 +1,5 @@
 use anyhow::Result;
+use assay_engine::Speculation;
 use assay_models::Numerics;
 use clap::Parser;
 
@@ -22,14 +23,17 @@ fn a_flag_beats_the_file_and_the_file_beats_the_default() {
     let path = dir.path().join("assay.toml");
     std::fs::write(
         &path,
-        "port = 9000\nparallel = 3\nnumerics = \"fast\"\napi-key = [\"k\"]\n",
+        "port = 9000\nparallel = 3\nnumerics = \"fast\"\nspeculation = \"off\"\napi-key = [\"k\"]\n",
     )
     .unwrap();
     let config = resolve(&["--config", path.to_str().unwrap(), "--parallel", "5"]).unwrap();
     assert_eq!((config.port, config.model.parallel.get()), (9000, 5));
     assert_eq!(config.model.numerics, Numerics::Fast);
+    assert_eq!(config.model.speculation, Speculation::Off);
     assert_eq!(config.api_keys, ["k"]);
     assert_eq!(config.queue.get(), 1024);
+    let config = resolve(&[]).unwrap();
+    assert_eq!(config.model.speculation, Speculation::Ngram);
 }
 
 #[test]

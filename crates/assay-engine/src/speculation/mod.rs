@@ -4,6 +4,7 @@
 //! there, from the same bits: what is guessed changes when tokens arrive and nothing else. Rejected guesses leave
 //! no trace but time. Drafts depend on the sequence's own tokens and on how many sequences share the step.
 
+mod draft_model;
 mod ngram;
 mod odds;
 mod prompt_lookup;
@@ -11,9 +12,13 @@ mod stage;
 
 use std::collections::BTreeMap;
 
-use assay_models::TokenId;
+use assay_models::{ForwardError, TokenId};
 
+use crate::request::SamplingParams;
+use crate::sampler::SeenTokens;
 use crate::sequence::SeqId;
+pub use draft_model::DraftModel;
+use draft_model::ModelDrafts;
 use prompt_lookup::PromptLookup;
 
 /// Where drafts come from. Changes time, never a token or a score.
@@ -36,6 +41,10 @@ pub(crate) struct DraftSlot<'a> {
     /// Prompt, then the reply so far.
     pub(crate) token_ids: &'a [TokenId],
     pub(crate) num_prompt_tokens: usize,
+    /// How the request draws.
+    pub(crate) sampling: &'a SamplingParams,
+    /// Tokens that penalties look at.
+    pub(crate) seen: &'a SeenTokens,
     /// Draft tokens at most.
     pub(crate) limit: usize,
     /// What the row of a draft token costs, in tokens.
@@ -46,38 +55,59 @@ pub(crate) struct DraftSlot<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Drafter {
     lookups: Option<BTreeMap<SeqId, PromptLookup>>,
+    model: Option<ModelDrafts>,
 }
 
 impl Drafter {
-    pub(crate) fn new(speculation: Speculation) -> Self {
+    pub(crate) fn new(speculation: Speculation, draft_model: Option<DraftModel>) -> Self {
         Self {
             lookups: match speculation {
                 Speculation::Off => None,
                 Speculation::Ngram => Some(BTreeMap::new()),
             },
+            model: draft_model.map(ModelDrafts::new),
         }
     }
 
-    /// Whether there are ever any drafts.
+    /// Whether there are never any drafts.
     pub(crate) fn is_off(&self) -> bool {
-        self.lookups.is_none()
+        self.lookups.is_none() && self.model.is_none()
     }
 
-    /// A draft for each slot, perhaps empty, never above its limit.
-    pub(crate) fn propose(&mut self, slots: &[DraftSlot<'_>]) -> Vec<Vec<TokenId>> {
-        let Some(lookups) = &mut self.lookups else {
-            return vec![Vec::new(); slots.len()];
-        };
-        slots
-            .iter()
-            .map(|slot| lookups.entry(slot.seq_id).or_default().propose(slot))
-            .collect()
+    /// A draft for each slot, perhaps empty, never above its limit: what the text says costs nothing, so it comes
+    /// first; the model is asked where the text says nothing.
+    ///
+    /// # Errors
+    /// The draft model's, which is a broken invariant.
+    pub(crate) fn propose(
+        &mut self,
+        slots: &[DraftSlot<'_>],
+    ) -> Result<Vec<Vec<TokenId>>, ForwardError> {
+        let mut drafts = vec![Vec::new(); slots.len()];
+        if let Some(lookups) = &mut self.lookups {
+            for (slot, draft) in slots.iter().zip(&mut drafts) {
+                *draft = lookups.entry(slot.seq_id).or_default().propose(slot);
+            }
+        }
+        if let Some(model) = &mut self.model {
+            let unguessed: Vec<usize> = (0..slots.len())
+                .filter(|&index| drafts[index].is_empty())
+                .collect();
+            let asked: Vec<&DraftSlot<'_>> = unguessed.iter().map(|&index| &slots[index]).collect();
+            for (index, draft) in unguessed.into_iter().zip(model.propose(&asked)?) {
+                drafts[index] = draft;
+            }
+        }
+        Ok(drafts)
     }
 
     /// Forgets a sequence that has ended.
     pub(crate) fn forget(&mut self, seq_id: SeqId) {
         if let Some(lookups) = &mut self.lookups {
             lookups.remove(&seq_id);
+        }
+        if let Some(model) = &mut self.model {
+            model.forget(seq_id);
         }
     }
 }

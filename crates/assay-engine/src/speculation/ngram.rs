@@ -136,7 +136,13 @@ mod tests {
             });
             all.filter(move |found| found.length >= least)
                 .take(MAX_CANDIDATES)
-                .reduce(|best, found| if found.length > best.length { found } else { best })
+                .reduce(|best, found| {
+                    if found.length > best.length {
+                        found
+                    } else {
+                        best
+                    }
+                })
         };
         matches(3).or_else(|| matches(1))
     }

@@ -64,14 +64,20 @@ mod tests {
         assert_eq!(worthwhile(0.3, 8, |_| 0.8), 5);
         assert_eq!(worthwhile(0.3, 3, |_| 0.8), 3);
         assert_eq!(worthwhile(0.3, 8, |_| 0.3), 0);
-        assert_eq!(worthwhile(0.3, 8, |index| if index < 2 { 1.0 } else { 0.0 }), 2);
+        assert_eq!(
+            worthwhile(0.3, 8, |index| if index < 2 { 1.0 } else { 0.0 }),
+            2
+        );
     }
 
     #[test]
     fn rows_are_dearer_in_company() {
         let costs: Vec<f64> = [1, 2, 8, 64].map(row_cost).to_vec();
         assert!(costs.is_sorted_by(|a, b| a < b), "{costs:?}");
-        assert!(costs.iter().all(|cost| (0.0..1.0).contains(cost)), "{costs:?}");
+        assert!(
+            costs.iter().all(|cost| (0.0..1.0).contains(cost)),
+            "{costs:?}"
+        );
     }
 
     #[test]

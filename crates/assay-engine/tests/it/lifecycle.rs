@@ -51,6 +51,7 @@ fn one_at_a_time() -> EngineConfig {
         max_num_seqs: 1,
         max_num_batched_tokens: 16,
         queue_limit: 2,
+        ..EngineConfig::default()
     }
 }
 

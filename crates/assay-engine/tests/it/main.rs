@@ -3,6 +3,8 @@
 
 mod collect;
 mod constraints;
+mod draft_model;
+mod draft_rows;
 mod generation;
 mod invariance;
 mod lifecycle;
@@ -13,4 +15,5 @@ mod real_path;
 mod sampling;
 mod scheduling;
 mod scores;
+mod speculation;
 mod text_reference;

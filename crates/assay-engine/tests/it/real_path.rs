@@ -17,7 +17,7 @@ use crate::collect::{ChoiceReply, Client, request, spawn};
 const NUM_REQUESTS: u32 = 8;
 const LONGEST_PROMPT: u32 = 84;
 
-fn load(file: &TinyModel, num_threads: usize, num_kv_blocks: usize) -> Model {
+pub(crate) fn load(file: &TinyModel, num_threads: usize, num_kv_blocks: usize) -> Model {
     let mut temporary = tempfile::NamedTempFile::new().expect("a temporary file");
     temporary.write_all(&file.build()).expect("it is written");
     let gguf = GgufFile::open(temporary.path()).expect("a sound file");
@@ -34,7 +34,7 @@ fn load(file: &TinyModel, num_threads: usize, num_kv_blocks: usize) -> Model {
 
 /// Eight prompts of different lengths, across block edges and the 32-token window; half are drawn at
 /// random, half greedily.
-fn requests() -> Vec<Request> {
+pub(crate) fn requests() -> Vec<Request> {
     (0..NUM_REQUESTS)
         .map(|index| {
             let num_prompt = [1, 15, 16, 17, 40, 64, 65, LONGEST_PROMPT][index as usize];
@@ -58,7 +58,7 @@ fn requests() -> Vec<Request> {
         .collect()
 }
 
-fn token_bytes() -> Vec<Vec<u8>> {
+pub(crate) fn token_bytes() -> Vec<Vec<u8>> {
     (0..TINY_VOCAB)
         .map(|id| vec![b' ' + id as u8 % 64])
         .collect()
