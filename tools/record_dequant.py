@@ -2,7 +2,7 @@
 
 Run: python3 -m venv .venv && .venv/bin/pip install gguf numpy && .venv/bin/python tools/record_dequant.py
 
-Per type it writes `crates/assay-formats/tests/data/<name>.blocks` (a few blocks whose f16 fields walk over the
+Per type it writes `crates/assay-formats/tests/data/<name>.blocks` (a few blocks whose scales walk over the
 extreme finite values, then random ones) and `<name>.values` (the f32 values, little-endian), and one line of
 `digests.txt` for many more random blocks, which the Rust test generates again from the same seed:
 name, blocks, first 16 hex digits of the SHA-256 of the blocks, the same of the values. `types.txt` lists number,
@@ -32,11 +32,24 @@ F16_FIELDS = {
     T.Q4_K: [0, 2],
     T.Q5_K: [0, 2],
     T.Q6_K: [208],
+    T.IQ2_XXS: [0],
+    T.IQ2_XS: [0],
+    T.IQ2_S: [0],
+    T.IQ3_XXS: [0],
+    T.IQ3_S: [0],
+    T.IQ1_S: [0],
+    T.IQ4_NL: [0],
+    T.IQ4_XS: [0],
+    # Here the offset of the four words whose top nibbles are the f16.
+    T.IQ1_M: [48],
 }
-TYPES = [T.F32, T.BF16, *F16_FIELDS]
+TYPES = [T.F32, T.BF16, *F16_FIELDS, T.MXFP4]
 
 # Zeros, least and greatest subnormals, least normal, greatest finite, one, odd mantissas; both signs.
 EXTREME_F16 = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x8400, 0x7BFF, 0xFBFF, 0x3C00, 0xBC00, 0x3555]
+
+# Exponents of MXFP4's scale: subnormal ones, around one, the greatest with which every value is finite.
+EXTREME_E8M0 = [0, 1, 2, 3, 126, 127, 128, 129, 251, 252]
 
 RECORDED_VALUES = 1024
 DIGESTED_VALUES = 65536
@@ -56,7 +69,12 @@ def splitmix64(seed: int, count: int) -> np.ndarray:
 
 
 def make_finite(kind: T, blocks: np.ndarray) -> None:
-    """Clears the top exponent bit of 16-bit and 32-bit floats whose exponent is all ones."""
+    """Clears the top exponent bit of floats whose exponent is all ones, and of MXFP4's greatest exponents."""
+    if kind == T.MXFP4:
+        blocks[blocks[:, 0] > max(EXTREME_E8M0), 0] &= 0x7F
+    if kind == T.IQ1_M:
+        blocks[:, -1] &= 0xBF
+        return
     for offset in F16_FIELDS.get(kind, []):
         high = blocks[:, offset + 1]
         high[(high & 0x7C) == 0x7C] &= 0xBF
@@ -76,12 +94,21 @@ def random_blocks(kind: T, values: int) -> np.ndarray:
 
 
 def set_extremes(kind: T, blocks: np.ndarray) -> None:
+    if kind == T.MXFP4:
+        blocks[: len(EXTREME_E8M0), 0] = EXTREME_E8M0
+        return
     fields = F16_FIELDS.get(kind, [])
     step = 0
     for block in blocks[: len(EXTREME_F16)]:
         for field in fields:
-            block[field : field + 2] = np.array([EXTREME_F16[step % len(EXTREME_F16)]], dtype="<u2").view(np.uint8)
+            bits = EXTREME_F16[step % len(EXTREME_F16)]
             step += 1
+            if kind == T.IQ1_M:
+                for i in range(4):
+                    high = field + 2 * i + 1
+                    block[high] = block[high] & 0x0F | (bits >> (4 * i) & 0x0F) << 4
+            else:
+                block[field : field + 2] = np.array([bits], dtype="<u2").view(np.uint8)
 
 
 def values_of(kind: T, blocks: np.ndarray) -> bytes:

@@ -4,12 +4,12 @@
 
 #![no_main]
 
-use assay_formats::gguf::Header;
+use assay_formats::gguf::Gguf;
 use assay_testkit::gguf_walk::read_everything;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    match Header::parse(bytes) {
-        Ok(header) => read_everything(&header, bytes),
+    match Gguf::parse(bytes) {
+        Ok(gguf) => read_everything(&gguf),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 });

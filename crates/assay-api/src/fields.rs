@@ -220,7 +220,13 @@ pub fn integer_value(
             format!("an integer from {} to {}", range.start(), range.end())
         }
     };
-    match value.as_i64() {
+    // RFC 8259 lets an integer be written `-0`, which the parser can only keep as a float.
+    let zero = || {
+        value
+            .as_f64()
+            .filter(|number| *number == 0.0 && number.is_sign_negative())
+    };
+    match value.as_i64().or_else(|| zero().map(|_| 0)) {
         Some(number) if range.contains(&number) => Ok(number),
         _ => Err(wrong_type(path, &expected(), value)),
     }
@@ -253,5 +259,29 @@ fn describe(value: &Value) -> String {
         Value::String(text) => format!("the string {}", crate::json::quote(text)),
         Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// JSON may spell an integer `-0`; a fraction stays refused.
+    #[test]
+    fn minus_zero_is_an_integer() {
+        let read = |text: &str| {
+            let value = serde_json::from_str(text).expect("JSON");
+            integer_value("n", &value, 0..=9)
+        };
+        assert_eq!(read("-0").expect("zero"), 0);
+        assert_eq!(read("0").expect("zero"), 0);
+        for text in ["-1", "0.5", "-0.5", "1e0", "0.0", "10"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let value = serde_json::from_str("-0").expect("JSON");
+        assert!(
+            integer_value("n", &value, 1..=9).is_err(),
+            "zero is out of range"
+        );
     }
 }

@@ -6,8 +6,7 @@ use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail};
 use assay_engine::{
-    Entry, Gone, LogprobsMode, LogprobsParams, OutputEvent, OutputSink, Request, RequestId,
-    SamplingParams,
+    Entry, LogprobsMode, LogprobsParams, OutputEvent, Request, RequestId, SamplingParams,
 };
 use assay_tokenizer::{
     EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate, display_token,
@@ -15,6 +14,7 @@ use assay_tokenizer::{
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::channel::ChannelSink;
 use crate::config::ModelConfig;
 use crate::load::{self, Loaded};
 use crate::table::{self, Colour, TokenRow};
@@ -129,11 +129,9 @@ impl Conversation {
             eprintln!("the conversation has outgrown the context; /reset starts over");
             return Ok(());
         };
-        let (sender, events) = mpsc::channel();
+        let (sink, events) = ChannelSink::new();
         let request = self.request(prompt_token_ids, max_tokens.min(self.args.max_tokens));
-        self.loaded
-            .engine
-            .submit(request, Box::new(ChannelSink(sender)))?;
+        self.loaded.engine.submit(request, Box::new(sink))?;
         let entries = print_reply(&events, Colour::for_stdout(), out)?;
         if self.args.probs {
             write!(
@@ -246,18 +244,5 @@ fn print_reply(
             OutputEvent::Prompt { .. } => {}
             OutputEvent::Failed(error) => return Err(error.into()),
         }
-    }
-}
-
-struct ChannelSink(mpsc::Sender<OutputEvent>);
-
-impl OutputSink for ChannelSink {
-    fn send(&mut self, event: OutputEvent) -> Result<(), Gone> {
-        self.0.send(event).map_err(|_| Gone)
-    }
-
-    fn is_gone(&self) -> bool {
-        // The reader waits for the last event; it never leaves before.
-        false
     }
 }

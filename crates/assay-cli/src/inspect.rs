@@ -5,8 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use assay_formats::gguf::{Array, Value};
+use assay_formats::packed_cache::CacheSummary;
 use assay_formats::{GgufFile, TensorInfo};
 use serde_json::json;
+
+use crate::table::visible;
 
 /// Longest shown text of a value.
 const VALUE_COLUMNS: usize = 72;
@@ -27,7 +30,19 @@ pub(crate) enum Form {
 /// # Errors
 /// If the file is not a GGUF file that we can read; the message names the place.
 pub(crate) fn inspect(path: &Path, form: Form, out: &mut dyn Write) -> Result<()> {
-    let file = GgufFile::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if let Ok(Some(cache)) = CacheSummary::read(path) {
+        return write_cache(path, &cache, form, out).context("cannot print");
+    }
+    let file = GgufFile::open(path).with_context(|| {
+        let shown = path.display();
+        match path.exists() {
+            true => format!("cannot read {shown}"),
+            // A name of the model list is no path.
+            false => format!(
+                "there is no file {shown}; of a model that goes by a name, inspect the path that `assay pull NAME` prints"
+            ),
+        }
+    })?;
     let written = match form {
         Form::Text => write_text(path, &file, out),
         Form::Json => write_json(path, &file, out),
@@ -35,27 +50,64 @@ pub(crate) fn inspect(path: &Path, form: Form, out: &mut dyn Write) -> Result<()
     written.context("cannot print")
 }
 
+fn write_cache(
+    path: &Path,
+    cache: &CacheSummary,
+    form: Form,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match form {
+        Form::Text => {
+            writeln!(out, "{}", path.display())?;
+            writeln!(
+                out,
+                "packed weights of assay, layout {}, numerics {}, {} bytes",
+                cache.layout,
+                visible(&cache.numerics),
+                cache.file_bytes
+            )?;
+            let model = visible(&cache.model_sha256);
+            writeln!(
+                out,
+                "{} matrices of the model with SHA-256 {model}",
+                cache.num_parts
+            )
+        }
+        Form::Json => {
+            let whole = json!({
+                "path": path.display().to_string(),
+                "packed_layout": cache.layout,
+                "numerics": cache.numerics,
+                "bytes": cache.file_bytes,
+                "matrices": cache.num_parts,
+                "model_sha256": cache.model_sha256,
+            });
+            writeln!(out, "{whole:#}")
+        }
+    }
+}
+
 fn write_text(path: &Path, file: &GgufFile, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", path.display())?;
     writeln!(
         out,
         "GGUF version {}, {} bytes, alignment {}",
-        file.header().version,
+        file.version(),
         file.bytes().len(),
-        file.header().alignment
+        file.alignment()
     )?;
     writeln!(out, "\n{} metadata keys", file.metadata().len())?;
     for (key, value) in file.metadata().iter() {
         writeln!(out, "  {key:<44} {:<16} {}", value.type_name(), show(value))?;
     }
     writeln!(out, "\n{} tensors", file.tensors().len())?;
-    for tensor in file.tensors() {
+    for tensor in file.tensors().iter() {
         writeln!(
             out,
             "  {:<44} {:<8} {:<20} {:>12} bytes at {}",
             tensor.name,
             tensor.dtype.name(),
-            shape(tensor),
+            shape(&tensor),
             tensor.byte_len,
             tensor.byte_offset
         )?;
@@ -76,7 +128,7 @@ fn write_json(path: &Path, file: &GgufFile, out: &mut dyn Write) -> io::Result<(
             json!({
                 "name": tensor.name,
                 "dtype": tensor.dtype.name(),
-                "shape": tensor.shape,
+                "shape": &*tensor.shape,
                 "byte_offset": tensor.byte_offset,
                 "byte_len": tensor.byte_len,
             })
@@ -84,8 +136,8 @@ fn write_json(path: &Path, file: &GgufFile, out: &mut dyn Write) -> io::Result<(
         .collect();
     let whole = json!({
         "path": path.display().to_string(),
-        "version": file.header().version,
-        "alignment": file.header().alignment,
+        "version": file.version(),
+        "alignment": file.alignment(),
         "bytes": file.bytes().len(),
         "metadata": metadata,
         "tensors": tensors,
@@ -93,14 +145,14 @@ fn write_json(path: &Path, file: &GgufFile, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "{whole:#}")
 }
 
-fn shape(tensor: &TensorInfo) -> String {
+fn shape(tensor: &TensorInfo<'_>) -> String {
     let dimensions: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
     dimensions.join(" × ")
 }
 
-fn show(value: &Value) -> String {
+fn show(value: Value<'_>) -> String {
     let text = match value {
-        Value::String(text) => text.escape_debug().to_string(),
+        Value::String(text) => visible(text),
         Value::F32(number) => number.to_string(),
         Value::F64(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
@@ -113,36 +165,34 @@ fn show(value: &Value) -> String {
     shorten(&text)
 }
 
-fn show_array(array: &Array) -> String {
-    let first: Vec<String> = match array {
-        Array::String(texts) => texts
-            .iter()
-            .take(ARRAY_SHOWN)
-            .map(|text| format!("{text:?}"))
-            .collect(),
-        Array::F32(numbers) => numbers
-            .iter()
-            .take(ARRAY_SHOWN)
-            .map(f32::to_string)
-            .collect(),
-        Array::I32(numbers) => numbers
-            .iter()
-            .take(ARRAY_SHOWN)
-            .map(i32::to_string)
-            .collect(),
-        Array::U32(numbers) => numbers
-            .iter()
-            .take(ARRAY_SHOWN)
-            .map(u32::to_string)
-            .collect(),
-        _ => Vec::new(),
-    };
+fn show_array(array: Array<'_>) -> String {
+    let first = first_elements(array);
     let dots = if array.len() > first.len() {
         ", …"
     } else {
         ""
     };
     format!("{} × [{}{dots}]", array.len(), shorten(&first.join(", ")))
+}
+
+/// The first few elements as text.
+fn first_elements(array: Array<'_>) -> Vec<String> {
+    fn shown<T>(elements: impl Iterator<Item = T>, text: impl Fn(T) -> String) -> Vec<String> {
+        elements.take(ARRAY_SHOWN).map(text).collect()
+    }
+    let numbers = array
+        .integers()
+        .map(|v| shown(v, |n| n.to_string()))
+        .or_else(|| array.f32s().map(|v| shown(v, |n| n.to_string())))
+        .or_else(|| array.f64s().map(|v| shown(v, |n| n.to_string())));
+    numbers
+        .or_else(|| array.bools().map(|v| shown(v, |flag| flag.to_string())))
+        .or_else(|| {
+            array
+                .strings()
+                .map(|v| shown(v, |text| format!("{text:?}")))
+        })
+        .unwrap_or_default()
 }
 
 fn shorten(text: &str) -> String {
@@ -153,7 +203,7 @@ fn shorten(text: &str) -> String {
     shown
 }
 
-fn value_json(value: &Value) -> serde_json::Value {
+fn value_json(value: Value<'_>) -> serde_json::Value {
     match value {
         Value::String(text) => json!(text),
         // JSON has no NaN or infinity: text keeps what the file says.
@@ -162,7 +212,7 @@ fn value_json(value: &Value) -> serde_json::Value {
         Value::F64(number) if number.is_finite() => json!(number),
         Value::F64(number) => json!(number.to_string()),
         Value::Bool(flag) => json!(flag),
-        Value::Array(array) => json!({"array_of": array.element_type_name(), "len": array.len()}),
+        Value::Array(array) => json!({"array_of": array.element_type().name(), "len": array.len()}),
         integer => match integer.as_integer() {
             Some(number) => i64::try_from(number)
                 .map(|n| json!(n))

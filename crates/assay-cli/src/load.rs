@@ -10,7 +10,8 @@ use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
 use assay_kernels::{Compute, ThreadPool};
 use assay_models::{
-    ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo, Numerics,
+    CacheEvent, ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo,
+    Numerics, PackedCache,
 };
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
@@ -51,15 +52,31 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     let template =
         chat_template(&tokenizer).with_context(|| format!("the chat template of {shown}"))?;
 
-    // The hash only reads the file; it runs beside the packing.
-    let (weights_sha256, model) = std::thread::scope(|scope| {
-        let hashing = scope.spawn(|| digest::sha256_of_file(&path, &config.cache_dir));
-        let model = load_weights(config, &file).with_context(|| format!("cannot load {shown}"));
-        (hashing.join(), model)
-    });
-    let weights_sha256 =
-        weights_sha256.map_err(|_| anyhow::anyhow!("hashing {shown} panicked"))??;
-    let model = model?;
+    let hash = || digest::sha256_of_file(&path, &config.cache_dir);
+    let load_weights = |cache: Option<PackedCache<'_>>| {
+        load_weights(config, &file, cache).with_context(|| format!("cannot load {shown}"))
+    };
+    let (weights_sha256, model) = if config.cache_packed {
+        // The hash is the cache's key, so it comes first; from the second start on it is remembered.
+        let sha256 = hash()?;
+        let cache = PackedCache {
+            path: &packed_cache_path(&path),
+            model: &path,
+            model_sha256: &sha256,
+            report: &|event| report_cache(&path, event),
+        };
+        let model = load_weights(Some(cache))?;
+        (sha256, model)
+    } else {
+        // The hash only reads the file; it runs beside the packing.
+        let (sha256, model) = std::thread::scope(|scope| {
+            let hashing = scope.spawn(hash);
+            let model = load_weights(None);
+            (hashing.join(), model)
+        });
+        let sha256 = sha256.map_err(|_| anyhow::anyhow!("hashing {shown} panicked"))??;
+        (sha256, model?)
+    };
     assay_kernels::self_test(model.compute())
         .context("this CPU does not compute what the contract says")?;
 
@@ -104,7 +121,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
 }
 
 /// Name on the wire and path on disk; a named model is fetched if it is not there.
-fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
+pub(crate) fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
     let path = Path::new(&config.model);
     let looks_like_path =
         path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
@@ -131,21 +148,51 @@ fn chat_template(tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
     )?))
 }
 
-fn load_weights(config: &ModelConfig, file: &GgufFile) -> Result<Model> {
+/// `MODEL.gguf.assay-packed`, beside the model.
+fn packed_cache_path(model: &Path) -> PathBuf {
+    let mut name = model.as_os_str().to_owned();
+    name.push(".assay-packed");
+    name.into()
+}
+
+/// A cache that fails costs time, never a number: it is worth a warning and no more.
+fn report_cache(model: &Path, event: CacheEvent) {
+    let path = packed_cache_path(model);
+    let path = path.display();
+    match event {
+        CacheEvent::Read => tracing::info!(%path, "packed weights read"),
+        CacheEvent::Written => tracing::info!(%path, "packed weights written"),
+        CacheEvent::Ignored(reason) => {
+            tracing::warn!(%path, %reason, "the packed weights are ignored and packed again");
+        }
+        CacheEvent::NotWritten(reason) => {
+            tracing::warn!(%path, %reason, "the packed weights are not kept");
+        }
+    }
+}
+
+fn load_weights(
+    config: &ModelConfig,
+    file: &GgufFile,
+    packed_cache: Option<PackedCache<'_>>,
+) -> Result<Model> {
     let hyperparameters = Hyperparameters::from_gguf(file)?;
     let bar = progress::bytes_bar("loading", 0);
     let on_progress = |progress: assay_models::LoadProgress| {
         bar.set_length(progress.total_bytes);
         bar.set_position(progress.done_bytes);
     };
-    let model = Model::load(
+    let num_kv_blocks = num_kv_blocks(config, &hyperparameters);
+    let model = Model::load_configured(
         file,
+        hyperparameters,
         LoadOptions {
             context_length: config.context.map(|tokens| tokens as usize),
-            num_kv_blocks: num_kv_blocks(config, &hyperparameters),
+            num_kv_blocks,
             numerics: config.numerics,
             compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
             progress: Some(&on_progress),
+            packed_cache,
         },
     );
     bar.finish_and_clear();

@@ -1,7 +1,9 @@
 //! The `assay` binary: each subcommand is one module; settings come from `config/` alone.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod catalog;
+mod channel;
 mod chat;
 mod config;
 mod demo;
@@ -11,6 +13,7 @@ mod inspect;
 mod load;
 mod progress;
 mod pull;
+mod score;
 mod serve;
 mod table;
 
@@ -50,6 +53,15 @@ enum Command {
         #[command(flatten)]
         chat: chat::ChatArgs,
     },
+    /// Print the log-probability of each token of a text
+    Score {
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        score: score::ScoreArgs,
+    },
+    /// Measure how fast a model runs here, beside what the machine can do at most
+    Bench(bench::BenchArgs),
     /// Fetch a model by name and print its path
     Pull {
         /// Name of the model, such as smollm2-135m-instruct
@@ -67,12 +79,18 @@ enum Command {
     },
 }
 
+/// Exit code of a measurement that the machine was too busy for.
+const BUSY: u8 = 3;
+
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
+            if error.is::<bench::MachineBusy>() {
+                return ExitCode::from(BUSY);
+            }
             ExitCode::FAILURE
         }
     }
@@ -90,6 +108,8 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Serve(args) => serve::run(args.resolve()?),
         Command::Chat { model, chat } => chat::run(model.resolve()?, chat),
+        Command::Score { model, score } => score::run(model.resolve()?, &score),
+        Command::Bench(args) => bench::run(args),
         Command::Pull { name, store } => {
             let store = store.resolve()?;
             let path = pull::pull(store.catalog.find(&name)?, &store.cache_dir)?;

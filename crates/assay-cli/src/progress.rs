@@ -13,3 +13,30 @@ pub(crate) fn bytes_bar(label: &str, total_bytes: u64) -> ProgressBar {
     bar.set_message(label.to_owned());
     bar
 }
+
+/// A bar over tokens, on the error stream.
+pub(crate) fn tokens_bar(label: &str, num_tokens: u64) -> ProgressBar {
+    counted_bar(
+        label,
+        num_tokens,
+        "{msg:.bold} {bar:32.cyan} {pos}/{len} tokens {per_sec} {eta}",
+    )
+}
+
+/// A bar over pieces of work, on the error stream; the label may change.
+pub(crate) fn steps_bar(label: &str, num_steps: u64) -> ProgressBar {
+    counted_bar(
+        label,
+        num_steps,
+        "{bar:32.cyan} {pos}/{len} {eta} {msg:.bold}",
+    )
+}
+
+fn counted_bar(label: &str, length: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    let style =
+        ProgressStyle::with_template(template).expect("the template names only known fields");
+    bar.set_style(style);
+    bar.set_message(label.to_owned());
+    bar
+}

@@ -85,9 +85,22 @@ fn percent(logprob: f64) -> f64 {
     logprob.exp() * 100.0
 }
 
+/// `text` on one line: control characters, backslashes and double quotes escaped.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            // `escape_debug` escapes it for a character literal, which nobody reads here.
+            '\'' => shown.push(character),
+            _ => shown.extend(character.escape_debug()),
+        }
+    }
+    shown
+}
+
 /// Text in quotes with its control characters made visible, cut to the column.
 fn quote(text: &str) -> String {
-    let escaped: String = text.chars().flat_map(char::escape_debug).collect();
+    let escaped = visible(text);
     let shown: String = escaped.chars().take(TEXT_COLUMNS - 3).collect();
     let cut = if shown.len() < escaped.len() {
         "…"

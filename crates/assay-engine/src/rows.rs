@@ -59,6 +59,10 @@ pub(crate) fn read_rows(
     logits: &Logits,
     owners: &[(usize, RowOwner<'_>)],
 ) -> Vec<Result<RowOutput, RequestError>> {
+    // One row is read by all threads together: inside a task of the pool its sums would not be split.
+    if let [(row_index, owner)] = owners {
+        return vec![read_row(compute, logits, *row_index, owner)];
+    }
     let mut outputs: Vec<Option<Result<RowOutput, RequestError>>> = vec![None; owners.len()];
     compute
         .pool

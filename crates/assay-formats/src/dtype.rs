@@ -140,6 +140,25 @@ impl DType {
     }
 }
 
+/// The name of a type that ggml had or has and that no file may hold, by its number: withdrawn layouts, and those
+/// that ggml makes in memory only. For the error that refuses it.
+#[must_use]
+pub const fn never_stored(id: u32) -> Option<&'static str> {
+    Some(match id {
+        4 => "Q4_2",
+        5 => "Q4_3",
+        9 => "Q8_1",
+        15 => "Q8_K",
+        31 => "Q4_0_4_4",
+        32 => "Q4_0_4_8",
+        33 => "Q4_0_8_8",
+        36 => "IQ4_NL_4_4",
+        37 => "IQ4_NL_4_8",
+        38 => "IQ4_NL_8_8",
+        _ => return None,
+    })
+}
+
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_formats::DType;
-use assay_formats::quant::{QuantError, dequantize};
+use assay_formats::quant::{QuantError, dequantize, mxfp4_scale};
 use sha2::{Digest, Sha256};
 
-/// Each type with the offsets of its f16 fields in a block.
-const TYPES: [(DType, &[usize]); 13] = [
+/// Each type with the offsets of its f16 fields in a block (IQ1_M: of the words whose top nibbles are the f16).
+const TYPES: [(DType, &[usize]); 23] = [
     (DType::F32, &[]),
     (DType::BF16, &[]),
     (DType::F16, &[0]),
@@ -27,12 +27,24 @@ const TYPES: [(DType, &[usize]); 13] = [
     (DType::Q4K, &[0, 2]),
     (DType::Q5K, &[0, 2]),
     (DType::Q6K, &[208]),
+    (DType::IQ2XXS, &[0]),
+    (DType::IQ2XS, &[0]),
+    (DType::IQ2S, &[0]),
+    (DType::IQ3XXS, &[0]),
+    (DType::IQ3S, &[0]),
+    (DType::IQ1S, &[0]),
+    (DType::IQ4NL, &[0]),
+    (DType::IQ4XS, &[0]),
+    (DType::IQ1M, &[48]),
+    (DType::MXFP4, &[]),
 ];
 
 const EXTREME_F16: [u16; 13] = [
     0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x83ff, 0x0400, 0x8400, 0x7bff, 0xfbff, 0x3c00, 0xbc00,
     0x3555,
 ];
+/// Exponents of MXFP4's scale; with greater ones some values are infinite.
+const EXTREME_E8M0: [u8; 10] = [0, 1, 2, 3, 126, 127, 128, 129, 251, 252];
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -87,18 +99,39 @@ fn splitmix64(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// Sets the f16 at the start of `field`.
+fn set_f16(dtype: DType, field: &mut [u8], bits: u16) {
+    if dtype == DType::IQ1M {
+        for i in 0..4 {
+            let nibble = (bits >> (4 * i) & 15) as u8;
+            field[2 * i + 1] = field[2 * i + 1] & 15 | nibble << 4;
+        }
+    } else {
+        field[..2].copy_from_slice(&bits.to_le_bytes());
+    }
+}
+
 /// The recorder's blocks: random, with finite scales, the first ones extreme.
 fn seeded_blocks(dtype: DType, f16_fields: &[usize], count: usize) -> Vec<u8> {
     let mut bytes = splitmix64(dtype.ggml_id().into(), count * dtype.block_bytes());
     let mut extremes = EXTREME_F16.iter().cycle();
     for (index, block) in bytes.chunks_exact_mut(dtype.block_bytes()).enumerate() {
+        if dtype == DType::MXFP4 {
+            block[0] = match EXTREME_E8M0.get(index) {
+                Some(&extreme) => extreme,
+                None if block[0] > 252 => block[0] & 0x7f,
+                None => block[0],
+            };
+        }
         for &field in f16_fields {
-            if block[field + 1] & 0x7c == 0x7c {
+            if dtype == DType::IQ1M {
+                block[field + 7] &= 0xbf;
+            } else if block[field + 1] & 0x7c == 0x7c {
                 block[field + 1] &= 0xbf;
             }
             if index < EXTREME_F16.len() {
-                let extreme = extremes.next().expect("a cycle has no end");
-                block[field..field + 2].copy_from_slice(&extreme.to_le_bytes());
+                let extreme = *extremes.next().expect("a cycle has no end");
+                set_f16(dtype, &mut block[field..], extreme);
             }
         }
         let last = block.len() - 1;
@@ -152,6 +185,18 @@ fn many_seeded_blocks_have_the_recorded_digest() {
             "{name}: values of {count} blocks"
         );
     }
+}
+
+/// The values that the recorded blocks leave out because some are infinite.
+#[test]
+fn mxfp4_scales_are_powers_of_two() {
+    for e in 0..=u8::MAX {
+        let expected = 2_f64.powi(i32::from(e) - 128);
+        assert_eq!(f64::from(mxfp4_scale(e)), expected, "exponent {e}");
+    }
+    let mut block = [0x77; 17];
+    block[0] = 255;
+    assert_eq!(values(DType::MXFP4, &block), [f32::INFINITY; 32]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Type numbers, names and block sizes equal those of the PyPI package `gguf` (recorded by `tools/record_dequant.py`).
 
 use assay_formats::DType;
+use assay_formats::dtype::never_stored;
 
 /// In the package's table but never in model files: ggml keeps them in memory only.
 const NEVER_STORED: [&str; 2] = ["Q8_1", "Q8_K"];
@@ -18,6 +19,7 @@ fn the_table_equals_the_recorded_one() {
         let dtype = DType::from_ggml(number(id) as u32);
         if NEVER_STORED.contains(&name) {
             assert_eq!(dtype, None, "{name}");
+            assert_eq!(never_stored(number(id) as u32), Some(name));
             continue;
         }
         let dtype = dtype.unwrap_or_else(|| panic!("type {id} ({name}) is unknown"));
@@ -38,6 +40,17 @@ fn the_table_equals_the_recorded_one() {
         DType::ALL.len(),
         "types outside the recorded table"
     );
+}
+
+/// A number is a type of files, or was, or means nothing.
+#[test]
+fn no_type_is_both_stored_and_never_stored() {
+    for id in 0..64 {
+        assert!(
+            DType::from_ggml(id).is_none() || never_stored(id).is_none(),
+            "type {id}"
+        );
+    }
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use assay_formats::gguf::{Array, GgufError, Header, Value};
+use assay_formats::gguf::{Gguf, GgufError};
 use assay_formats::{DType, GgufFile};
+use assay_testkit::gguf_value::{Array, Value};
 use assay_testkit::gguf_writer::GgufWriter;
 
 fn every_scalar() -> Vec<(&'static str, Value)> {
@@ -37,16 +38,13 @@ fn every_array() -> Vec<(&'static str, Value)> {
         (
             "a.string",
             Value::Array(Array::String(
-                ["", "a", "Ġthe", "日本"].into_iter().collect(),
+                ["", "a", "Ġthe", "日本"].map(str::to_owned).to_vec(),
             )),
         ),
         ("a.u64", Value::Array(Array::U64(vec![1, u64::MAX]))),
         ("a.i64", Value::Array(Array::I64(vec![i64::MIN]))),
         ("a.f64", Value::Array(Array::F64(vec![1e300]))),
-        (
-            "a.empty",
-            Value::Array(Array::String(std::iter::empty::<&str>().collect())),
-        ),
+        ("a.empty", Value::Array(Array::String(Vec::new()))),
     ]
 }
 
@@ -58,18 +56,19 @@ fn every_value_type_is_read_back_in_order() {
         .fold(GgufWriter::new(), |writer, (key, value)| {
             writer.kv(key, value.clone())
         });
-    let header = Header::parse(&writer.build()).expect("a good file");
-    let read: Vec<_> = header
-        .metadata
+    let gguf = Gguf::parse(writer.build()).expect("a good file");
+    let metadata = gguf.metadata();
+    let read: Vec<_> = metadata
         .iter()
-        .map(|(key, value)| (key, value.clone()))
+        .map(|(key, value)| (key, Value::from(value)))
         .collect();
     assert_eq!(read, entries);
-    for (key, value) in &entries {
-        assert_eq!(header.metadata.get(key), Some(value), "look-up of {key}");
+    for (key, value) in entries {
+        let found = metadata.get(key).map(Value::from);
+        assert_eq!(found, Some(value), "look-up of {key}");
     }
-    assert_eq!(header.metadata.get("t.u"), None);
-    assert_eq!(header.metadata.get(""), None);
+    assert!(metadata.get("t.u").is_none());
+    assert!(metadata.get("").is_none());
 }
 
 #[test]
@@ -85,22 +84,18 @@ fn tensors_are_read_back_through_the_map() {
     file.write_all(&bytes).expect("writing it");
     let gguf = GgufFile::open(file.path()).expect("a good file");
     assert_eq!(gguf.bytes(), bytes);
-    assert_eq!(gguf.header().alignment, 64);
-    let names: Vec<_> = gguf
-        .tensors()
-        .iter()
-        .map(|tensor| tensor.name.as_str())
-        .collect();
+    assert_eq!(gguf.alignment(), 64);
+    let names: Vec<_> = gguf.tensors().iter().map(|tensor| tensor.name).collect();
     assert_eq!(names, ["z.weight", "a.weight"]);
     let z = gguf.tensor("z.weight").expect("z.weight");
     assert_eq!(
         (z.columns(), z.rows(), z.num_elements(), z.dtype),
         (3, 2, 6, DType::F32)
     );
-    assert_eq!(gguf.tensor_bytes(z), f32_bytes);
+    assert_eq!(gguf.tensor_bytes(&z), f32_bytes);
     let a = gguf.tensor("a.weight").expect("a.weight");
     assert_eq!((a.columns(), a.rows(), a.dtype), (32, 2, DType::Q8_0));
-    assert_eq!(gguf.tensor_bytes(a), q8_bytes);
+    assert_eq!(gguf.tensor_bytes(&a), q8_bytes);
     assert_eq!(a.byte_offset % 64, 0);
     assert!(gguf.tensor("b.weight").is_none());
 }
@@ -133,13 +128,13 @@ fn an_empty_file_is_refused_as_not_gguf() {
 
 #[test]
 fn a_file_without_tensors_or_metadata_is_legal() {
-    let header = Header::parse(&GgufWriter::new().build()).expect("an empty model");
-    assert!(header.metadata.is_empty() && header.tensors.is_empty());
+    let gguf = Gguf::parse(GgufWriter::new().build()).expect("an empty model");
+    assert!(gguf.metadata().is_empty() && gguf.tensors().is_empty());
     // Vocabulary-only files may end right after the header, before the alignment is reached.
     let vocabulary = GgufWriter::new()
         .str_array("tokenizer.ggml.tokens", ["a"])
         .build();
     let header_end = 24 + 8 + 21 + 4 + 4 + 8 + 8 + 1;
-    let header = Header::parse(&vocabulary[..header_end]).expect("no padding");
-    assert_eq!(header.data_offset, 96);
+    let gguf = Gguf::parse(&vocabulary[..header_end]).expect("no padding");
+    assert_eq!(gguf.data_offset(), 96);
 }

@@ -1,18 +1,28 @@
 //! Typed metadata reads: absent is `None`, another type or a number that does not fit is an error with key and place.
 
-use assay_formats::gguf::{Array, GgufError, Header, Metadata, Value};
+use assay_formats::gguf::{Gguf, GgufError, Metadata};
+use assay_testkit::gguf_value::{Array, Value};
 use assay_testkit::gguf_writer::GgufWriter;
 
 /// Where the value (its type number) of a lone entry with a three-byte key stands.
 const VALUE_OFFSET: u64 = 4 + 4 + 8 + 8 + 8 + 3;
 
-fn metadata(value: Value) -> Metadata {
-    Header::parse(&GgufWriter::new().kv("a.k", value).build())
-        .expect("a good file")
-        .metadata
+fn file(value: Value) -> Gguf<Vec<u8>> {
+    Gguf::parse(GgufWriter::new().kv("a.k", value).build()).expect("a good file")
 }
 
-type Read = fn(&Metadata) -> Result<String, GgufError>;
+type Read = fn(Metadata<'_>) -> Result<String, GgufError>;
+
+/// An array's elements as text, or that there is none.
+fn listed<T: std::fmt::Debug>(elements: Option<impl ExactSizeIterator<Item = T>>) -> String {
+    let elements = elements.map(|elements| {
+        let len = elements.len();
+        let elements: Vec<T> = elements.collect();
+        assert_eq!(elements.len(), len, "the length is known beforehand");
+        elements
+    });
+    format!("{elements:?}")
+}
 
 /// Every typed read, its result as text.
 const READS: [(&str, Read); 12] = [
@@ -22,36 +32,26 @@ const READS: [(&str, Read); 12] = [
     ("u64", |m| m.u64("a.k").map(|v| format!("{v:?}"))),
     ("i32", |m| m.i32("a.k").map(|v| format!("{v:?}"))),
     ("f32", |m| m.f32("a.k").map(|v| format!("{v:?}"))),
-    ("str_array", |m| {
-        m.str_array("a.k")
-            .map(|v| format!("{:?}", v.map(|v| v.iter().collect::<Vec<_>>())))
-    }),
-    ("f32_array", |m| {
-        m.f32_array("a.k").map(|v| format!("{v:?}"))
-    }),
-    ("bool_array", |m| {
-        m.bool_array("a.k").map(|v| format!("{v:?}"))
-    }),
+    ("str_array", |m| m.str_array("a.k").map(listed)),
+    ("f32_array", |m| m.f32_array("a.k").map(listed)),
+    ("bool_array", |m| m.bool_array("a.k").map(listed)),
     ("byte_array", |m| {
         m.byte_array("a.k").map(|v| format!("{v:?}"))
     }),
-    ("i32_array", |m| {
-        m.i32_array("a.k").map(|v| format!("{v:?}"))
-    }),
-    ("u32_array", |m| {
-        m.u32_array("a.k").map(|v| format!("{v:?}"))
-    }),
+    ("i32_array", |m| m.i32_array("a.k").map(listed)),
+    ("u32_array", |m| m.u32_array("a.k").map(listed)),
 ];
 
 /// Checks all reads of a value: those listed answer with this text, the others name key, place and found type.
 fn check_reads(value: Value, answers: &[(&str, &str)]) {
-    let metadata = metadata(value.clone());
+    let gguf = file(value.clone());
+    let type_name = gguf.metadata().get("a.k").expect("the key").type_name();
     for (name, read) in READS {
         let expected = answers
             .iter()
             .find(|(answering, _)| *answering == name)
             .map(|(_, text)| *text);
-        match (read(&metadata), expected) {
+        match (read(gguf.metadata()), expected) {
             (Ok(text), Some(expected)) => assert_eq!(text, expected, "{name} of {value:?}"),
             (
                 Err(GgufError::WrongType {
@@ -64,7 +64,7 @@ fn check_reads(value: Value, answers: &[(&str, &str)]) {
                     ("a.k", VALUE_OFFSET),
                     "{name} of {value:?}"
                 );
-                assert_eq!(found, value.type_name(), "{name} of {value:?}");
+                assert_eq!(found, type_name, "{name} of {value:?}");
             }
             (result, expected) => panic!("{name} of {value:?}: {result:?}, expected {expected:?}"),
         }
@@ -72,7 +72,7 @@ fn check_reads(value: Value, answers: &[(&str, &str)]) {
 }
 
 fn check_out_of_range(read: Read, value: Value, words: &str) {
-    let error = read(&metadata(value.clone())).expect_err("out of range");
+    let error = read(file(value.clone()).metadata()).expect_err("out of range");
     assert!(
         matches!(error, GgufError::OutOfRange { .. }),
         "{value:?}: {error:?}"
@@ -84,12 +84,11 @@ fn check_out_of_range(read: Read, value: Value, words: &str) {
 
 #[test]
 fn an_absent_key_is_none_for_every_read() {
-    let metadata = Header::parse(&GgufWriter::new().u32("a.other", 1).build())
-        .expect("a good file")
-        .metadata;
+    let bytes = GgufWriter::new().u32("a.other", 1).build();
+    let gguf = Gguf::parse(bytes).expect("a good file");
     for (name, read) in READS {
         assert_eq!(
-            read(&metadata).expect("absent is no error"),
+            read(gguf.metadata()).expect("absent is no error"),
             "None",
             "{name}"
         );
@@ -134,7 +133,7 @@ fn arrays_answer_their_own_type_only() {
         &[("f32_array", "Some([1.0])")],
     );
     check_reads(Value::Array(Array::F64(vec![1.0])), &[]);
-    let strings = Value::Array(Array::String(["a", "", "é"].into_iter().collect()));
+    let strings = Value::Array(Array::String(["a", "", "é"].map(str::to_owned).to_vec()));
     check_reads(strings, &[("str_array", "Some([\"a\", \"\", \"é\"])")]);
 }
 
@@ -193,21 +192,32 @@ fn numbers_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn arrays_of_the_asked_type_are_borrowed() {
-    use std::borrow::Cow;
-    let i32s = metadata(Value::Array(Array::I32(vec![-1, 2])));
-    assert!(matches!(
-        i32s.i32_array("a.k"),
-        Ok(Some(Cow::Borrowed([-1, 2])))
-    ));
-    let u32s = metadata(Value::Array(Array::U32(vec![1, 2])));
-    assert!(matches!(
-        u32s.u32_array("a.k"),
-        Ok(Some(Cow::Borrowed([1, 2])))
-    ));
-    let i8s = metadata(Value::Array(Array::I8(vec![-1, 2])));
+fn integers_of_every_width_keep_their_sign() {
+    let i8s = file(Value::Array(Array::I8(vec![-1, 2])));
     assert_eq!(
-        i8s.byte_array("a.k").expect("bytes").as_deref(),
+        i8s.metadata().byte_array("a.k").expect("bytes"),
         Some([255, 2].as_slice())
     );
+    let extremes = [
+        Array::I8(vec![i8::MIN, -1, i8::MAX]),
+        Array::I16(vec![i16::MIN, -1, i16::MAX]),
+        Array::I32(vec![i32::MIN, -1, i32::MAX]),
+        Array::I64(vec![i64::MIN, -1, i64::MAX]),
+        Array::U64(vec![0, 1, u64::MAX]),
+    ];
+    let expected: [[i128; 3]; 5] = [
+        [i8::MIN.into(), -1, i8::MAX.into()],
+        [i16::MIN.into(), -1, i16::MAX.into()],
+        [i32::MIN.into(), -1, i32::MAX.into()],
+        [i64::MIN.into(), -1, i64::MAX.into()],
+        [0, 1, u64::MAX.into()],
+    ];
+    for (array, expected) in extremes.into_iter().zip(expected) {
+        let gguf = file(Value::Array(array));
+        let Some(assay_formats::gguf::Value::Array(array)) = gguf.metadata().get("a.k") else {
+            panic!("the array");
+        };
+        let integers: Vec<i128> = array.integers().expect("integers").collect();
+        assert_eq!(integers, expected);
+    }
 }

@@ -15,7 +15,7 @@ use assay_kernels::{Compute, Isa, ThreadPool};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-const TYPES: [DType; 8] = [
+const TYPES: [DType; 20] = [
     DType::Q8_0,
     DType::Q4_0,
     DType::Q4_1,
@@ -24,6 +24,18 @@ const TYPES: [DType; 8] = [
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,
+    DType::Q2K,
+    DType::Q3K,
+    DType::IQ4NL,
+    DType::IQ4XS,
+    DType::IQ3S,
+    DType::IQ3XXS,
+    DType::IQ2S,
+    DType::IQ2XS,
+    DType::IQ2XXS,
+    DType::IQ1M,
+    DType::IQ1S,
+    DType::MXFP4,
 ];
 /// (N, K): the MLP of SmolLM2-135M (K padded to 256 for the K-quants) and its head.
 const SHAPES: [(usize, usize); 3] = [(1536, 576), (576, 1536), (49_152, 576)];
@@ -41,12 +53,16 @@ fn weights(
 ) -> PackedMatrix {
     let row_bytes = dtype.row_bytes(k).expect("K is whole blocks");
     let mut bytes = SeededGenerator::new(7).bytes(n * row_bytes);
-    let (block, halves): (_, &[usize]) = match dtype {
-        DType::Q6K => (210, &[209]),
-        DType::Q8_0 | DType::Q4_0 | DType::Q5_0 => (dtype.block_bytes(), &[1]),
-        _ => (dtype.block_bytes(), &[1, 3]),
+    let halves: &[usize] = match dtype {
+        DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[1, 3],
+        DType::Q2K => &[81, 83],
+        DType::Q3K => &[109],
+        DType::Q6K => &[209],
+        DType::IQ1M => &[51, 53, 55],
+        DType::MXFP4 => &[0],
+        _ => &[1],
     };
-    for block in bytes.chunks_exact_mut(block) {
+    for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
         for &at in halves {
             block[at] = 0x1C | (block[at] & 0x83);
         }

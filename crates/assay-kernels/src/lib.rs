@@ -20,6 +20,7 @@ pub mod log_softmax;
 pub mod matmul;
 pub mod numerics;
 pub mod pool;
+pub mod probe;
 pub mod quantize;
 pub mod residual;
 pub mod rms_norm;

@@ -38,15 +38,43 @@ fn every_isa_reproduces_the_recorded_hashes() {
     }
 }
 
+/// Time that this thread computed, where the system tells it: others' work on a busy machine is not the self-test's.
+struct Clock {
+    start: Instant,
+    on_cpu: Option<Duration>,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        Clock {
+            start: Instant::now(),
+            on_cpu: Clock::on_cpu(),
+        }
+    }
+
+    fn on_cpu() -> Option<Duration> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        let nanos = text.split(' ').next()?.parse().ok()?;
+        Some(Duration::from_nanos(nanos))
+    }
+
+    fn elapsed(&self) -> Duration {
+        match (self.on_cpu, Clock::on_cpu()) {
+            (Some(start), Some(end)) if end > start => end - start,
+            _ => self.start.elapsed(),
+        }
+    }
+}
+
 #[test]
 fn the_self_test_passes_within_its_time() {
     // The scalar path is for reading, not for serving; only the path a server would take has a time limit.
     let cx = compute(Isa::detect(), 1);
     let best = (0..5)
         .map(|_| {
-            let start = Instant::now();
+            let clock = Clock::start();
             self_test(&cx).unwrap();
-            start.elapsed()
+            clock.elapsed()
         })
         .min()
         .unwrap();

@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         numerics,
         compute: Compute::new(Isa::detect(), ThreadPool::new(num_threads)),
         progress: None,
+        packed_cache: None,
     };
     let mut model = Model::load(&GgufFile::open(Path::new(&path))?, options)?;
     let isa = model.compute().isa.name();

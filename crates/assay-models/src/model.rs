@@ -15,6 +15,7 @@ use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::forward::{ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo};
 use crate::kv_cache::KvCache;
+use crate::packed_cache::PackedCache;
 use crate::pass::{Buffers, Pass};
 use crate::weights::{ProgressFn, WeightLoader};
 
@@ -41,6 +42,8 @@ pub struct LoadOptions<'a> {
     pub compute: Compute,
     /// Called after each matrix.
     pub progress: Option<ProgressFn<'a>>,
+    /// Where packed matrices are kept between starts, if they are.
+    pub packed_cache: Option<PackedCache<'a>>,
 }
 
 /// A loaded model with its KV cache.
@@ -61,11 +64,26 @@ impl Model {
     /// # Errors
     /// [`ModelError`]: it names the key, the tensors or the option at fault.
     pub fn load(file: &GgufFile, options: LoadOptions<'_>) -> Result<Self, ModelError> {
-        let config = ModelConfig::from_gguf(file)?;
+        Self::load_configured(file, ModelConfig::from_gguf(file)?, options)
+    }
+
+    /// As [`Model::load`], for a caller that has read the hyperparameters of `file` already.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load_configured(
+        file: &GgufFile,
+        config: ModelConfig,
+        options: LoadOptions<'_>,
+    ) -> Result<Self, ModelError> {
         let context_length = context_length(&config, &options)?;
         let mut loader = WeightLoader::new(file);
         let network = arch::build(&config, context_length, &mut loader)?;
-        loader.finish(&options.compute, options.progress)?;
+        loader.finish(
+            &options.compute,
+            options.progress,
+            options.packed_cache.as_ref(),
+        )?;
         let kv_cache = KvCache::new(&config, options.num_kv_blocks)?;
         let info = ModelInfo {
             architecture: config.architecture.name().to_owned(),

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::iter::repeat_with;
 
 use assay_formats::{DType, GgufFile, TensorInfo, quant};
 use assay_kernels::Compute;
@@ -16,6 +17,7 @@ use crate::config::ModelConfig;
 use crate::error::{ModelError, TensorProblem, TensorProblems};
 use crate::layers::linear::{Linear, ScaleOrder};
 use crate::layers::matrix::Matrix;
+use crate::packed_cache::{PackedCache, Shaped};
 
 /// How much of the weights has been packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +44,46 @@ pub(crate) struct WeightLoader<'a> {
 
 /// A matrix that is checked and not yet packed.
 struct Pending<'a> {
-    tensor: &'a TensorInfo,
+    tensor: TensorInfo<'a>,
     matrix: Matrix,
+}
+
+impl<'a> Pending<'a> {
+    fn shaped(&self) -> Shaped<'a> {
+        Shaped {
+            tensor: self.tensor,
+            n: self.matrix.n(),
+            k: self.matrix.k(),
+        }
+    }
+}
+
+/// Counts the bytes of finished matrices for whoever shows them.
+struct Progress<'a> {
+    show: Option<ProgressFn<'a>>,
+    state: LoadProgress,
+}
+
+impl<'a> Progress<'a> {
+    fn new(pending: &[Pending<'_>], show: Option<ProgressFn<'a>>) -> Self {
+        let total_bytes = pending.iter().map(|pending| pending.tensor.byte_len).sum();
+        let state = LoadProgress {
+            done_bytes: 0,
+            total_bytes,
+        };
+        Self { show, state }
+    }
+
+    fn add(&mut self, tensor: &TensorInfo<'_>) {
+        self.state.done_bytes += tensor.byte_len;
+        if let Some(show) = self.show {
+            show(self.state);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.state.done_bytes = 0;
+    }
 }
 
 impl fmt::Debug for WeightLoader<'_> {
@@ -115,7 +155,7 @@ impl<'a> WeightLoader<'a> {
         self.claimed.insert(name.to_owned());
     }
 
-    /// Packs every matrix asked for.
+    /// Packs every matrix asked for, or takes it from `cache`, which is written when it could not be read.
     ///
     /// # Errors
     /// [`ModelError::Tensors`] with every problem met, [`ModelError::Pack`] when the kernels refuse a matrix.
@@ -123,48 +163,58 @@ impl<'a> WeightLoader<'a> {
         mut self,
         cx: &Compute,
         progress: Option<ProgressFn<'_>>,
+        cache: Option<&PackedCache<'_>>,
     ) -> Result<(), ModelError> {
-        for tensor in self.file.tensors() {
-            if !self.claimed.contains(&tensor.name) {
+        for tensor in self.file.tensors().iter() {
+            if !self.claimed.contains(tensor.name) {
                 self.problems.push(TensorProblem::Unexpected {
-                    name: tensor.name.clone(),
+                    name: tensor.name.to_owned(),
                 });
             }
         }
         if !self.problems.is_empty() {
             return Err(ModelError::Tensors(TensorProblems(self.problems)));
         }
-        let total_bytes = self
-            .pending
-            .iter()
-            .map(|pending| pending.tensor.byte_len)
-            .sum();
+        let mut progress = Progress::new(&self.pending, progress);
+        let tensors: Vec<Shaped<'_>> = self.pending.iter().map(Pending::shaped).collect();
+        let cached = cache.and_then(|cache| {
+            let cached = cache.read(cx, &tensors, |shaped| progress.add(&shaped.tensor));
+            if cached.is_none() {
+                progress.restart();
+            }
+            cached
+        });
+        let is_cached = cached.is_some();
+        let cached = cached.unwrap_or_default().into_iter();
         // One arena for the whole model, so that its pages are huge and its matrices lie side by side.
         let mut arena = WeightArena::new();
-        let mut done_bytes = 0;
-        for pending in self.pending {
+        for (pending, cached) in self.pending.iter().zip(cached.chain(repeat_with(|| None))) {
             let tensor = pending.tensor;
-            let bytes = self.file.tensor_bytes(tensor);
+            if let Some(packed) = cached {
+                pending.matrix.fill(packed);
+                continue;
+            }
+            let bytes = self.file.tensor_bytes(&tensor);
             pending
                 .matrix
-                .fill(&mut arena, cx, tensor.dtype, bytes)
+                .pack(&mut arena, cx, tensor.dtype, bytes)
                 .map_err(|source| ModelError::Pack {
-                    tensor: tensor.name.clone(),
+                    tensor: tensor.name.to_owned(),
                     source,
                 })?;
-            done_bytes += tensor.byte_len;
-            if let Some(progress) = progress {
-                progress(LoadProgress {
-                    done_bytes,
-                    total_bytes,
-                });
-            }
+            progress.add(&tensor);
+        }
+        if let Some(cache) = cache
+            && !is_cached
+        {
+            let matrices = self.pending.iter().map(|pending| pending.matrix.packed());
+            cache.write(&tensors, &matrices.collect::<Vec<_>>());
         }
         Ok(())
     }
 
     /// Tensor `name` if it is there with this shape; otherwise the problem is noted.
-    fn required(&mut self, name: &str, expected: &[u64]) -> Option<&'a TensorInfo> {
+    fn required(&mut self, name: &str, expected: &[u64]) -> Option<TensorInfo<'a>> {
         self.claimed.insert(name.to_owned());
         let Some(tensor) = self.file.tensor(name) else {
             self.problems.push(TensorProblem::Missing {
@@ -174,7 +224,7 @@ impl<'a> WeightLoader<'a> {
             return None;
         };
         // Writers may leave trailing dimensions of 1.
-        let mut found = tensor.shape.as_slice();
+        let mut found = &*tensor.shape;
         while let [rest @ .., 1] = found
             && rest.len() >= expected.len()
         {
@@ -184,24 +234,24 @@ impl<'a> WeightLoader<'a> {
             self.problems.push(TensorProblem::Shape {
                 name: name.to_owned(),
                 expected: expected.to_vec(),
-                found: tensor.shape.clone(),
+                found: tensor.shape.to_vec(),
             });
             return None;
         }
         Some(tensor)
     }
 
-    fn floats(&mut self, tensor: &TensorInfo, len: usize) -> Vec<f32> {
+    fn floats(&mut self, tensor: TensorInfo<'_>, len: usize) -> Vec<f32> {
         let mut values = Vec::new();
         if FLOAT_TYPES.contains(&tensor.dtype) {
             values.resize(len, 0.0);
-            let bytes = self.file.tensor_bytes(tensor);
+            let bytes = self.file.tensor_bytes(&tensor);
             if quant::dequantize(tensor.dtype, bytes, &mut values).is_ok() {
                 return values;
             }
         }
         self.problems.push(TensorProblem::Type {
-            name: tensor.name.clone(),
+            name: tensor.name.to_owned(),
             found: tensor.dtype.name().to_owned(),
         });
         values

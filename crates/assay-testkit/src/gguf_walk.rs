@@ -1,47 +1,48 @@
 //! Touches everything that an accepted GGUF header promises, so that fuzzing and property tests see a false promise.
 //!
-//! It asserts what [`Header::parse`] guarantees: ranges inside the file, aligned and apart; look-ups that find what
+//! It asserts what [`Gguf::parse`] guarantees: ranges inside the file, aligned and apart; look-ups that find what
 //! iteration shows; typed reads that answer or refuse but never panic.
 
-use assay_formats::gguf::{Array, Header, Value};
+use assay_formats::gguf::{Gguf, Value};
 use assay_formats::quant::{QuantError, dequantize};
 
-/// Reads all metadata in every type and one block of every tensor of `header`, parsed from the file `bytes`.
+/// Reads all metadata in every type and one block of every tensor of `gguf`.
 ///
 /// # Panics
 /// When the header promises something that is not so.
-pub fn read_everything(header: &Header, bytes: &[u8]) {
-    assert_eq!(header.version, 3, "version");
+pub fn read_everything(gguf: &Gguf<&[u8]>) {
+    assert_eq!(gguf.version(), 3, "version");
     assert!(
-        header.alignment.is_power_of_two(),
+        gguf.alignment().is_power_of_two(),
         "alignment {}",
-        header.alignment
+        gguf.alignment()
     );
-    for (key, value) in header.metadata.iter() {
-        read_value(header, key, value);
+    let entries = gguf.metadata().iter();
+    assert_eq!(entries.count(), gguf.metadata().len(), "entries");
+    for (key, value) in gguf.metadata().iter() {
+        read_value(gguf, key, value);
     }
-    let mut ranges = Vec::with_capacity(header.tensors.len());
-    for tensor in &header.tensors {
-        let name = &tensor.name;
+    let mut ranges = Vec::with_capacity(gguf.tensors().len());
+    for tensor in gguf.tensors().iter() {
+        let name = tensor.name;
         assert!(
             !name.is_empty() && (1..=4).contains(&tensor.shape.len()),
             "tensor {name:?}"
         );
+        assert_eq!(gguf.tensor(name), Some(tensor), "look-up of {name:?}");
         assert_eq!(
             tensor.rows() * tensor.columns(),
             tensor.num_elements(),
             "elements of {name:?}"
         );
         assert_eq!(
-            (tensor.byte_offset - header.data_offset) % u64::from(header.alignment),
+            (tensor.byte_offset - gguf.data_offset()) % u64::from(gguf.alignment()),
             0,
             "{name:?}"
         );
         let range = tensor.byte_offset as usize..(tensor.byte_offset + tensor.byte_len) as usize;
-        let data = bytes
-            .get(range.clone())
-            .expect("tensor data lies inside the file");
-        let block = data
+        let block = gguf
+            .tensor_bytes(&tensor)
             .get(..tensor.dtype.block_bytes())
             .expect("a tensor has at least a block");
         let mut values = vec![0.0; tensor.dtype.block_len()];
@@ -51,6 +52,7 @@ pub fn read_everything(header: &Header, bytes: &[u8]) {
         }
         ranges.push(range);
     }
+    assert_eq!(ranges.len(), gguf.tensors().len(), "tensors");
     ranges.sort_by_key(|range| range.start);
     for pair in ranges.windows(2) {
         assert!(
@@ -60,11 +62,17 @@ pub fn read_everything(header: &Header, bytes: &[u8]) {
     }
 }
 
-fn read_value(header: &Header, key: &str, value: &Value) {
-    let metadata = &header.metadata;
+fn read_value(gguf: &Gguf<&[u8]>, key: &str, value: Value<'_>) {
+    let metadata = gguf.metadata();
     assert!(!key.is_empty(), "a key is empty");
     let found = metadata.get(key).expect("a listed key is found");
-    assert!(std::ptr::eq(found, value), "{key:?} occurs once");
+    let same = match (found, value) {
+        // A NaN does not equal itself.
+        (Value::F32(found), Value::F32(value)) => found.to_bits() == value.to_bits(),
+        (Value::F64(found), Value::F64(value)) => found.to_bits() == value.to_bits(),
+        (found, value) => found == value,
+    };
+    assert!(same, "{key:?} occurs once");
     let answers = [
         metadata.str(key).is_ok(),
         metadata.bool(key).is_ok(),
@@ -83,11 +91,15 @@ fn read_value(header: &Header, key: &str, value: &Value) {
         "{key:?} of type {} reads as several types",
         value.type_name()
     );
-    if let Value::Array(Array::String(strings)) = value {
-        assert_eq!(strings.iter().count(), strings.len(), "strings of {key:?}");
-        assert!(
-            (0..strings.len()).all(|i| strings.get(i).is_some()),
-            "strings of {key:?}"
-        );
+    if let Value::Array(array) = value {
+        let counts = [
+            array.strings().map(Iterator::count),
+            array.bools().map(Iterator::count),
+            array.f32s().map(Iterator::count),
+            array.f64s().map(Iterator::count),
+            array.integers().map(Iterator::count),
+        ];
+        let found: Vec<usize> = counts.into_iter().flatten().collect();
+        assert_eq!(found, [array.len()], "elements of {key:?}");
     }
 }

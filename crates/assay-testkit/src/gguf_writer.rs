@@ -4,7 +4,8 @@
 //! the shape) panic with the tensor's name; deliberately bad files are made by editing the bytes.
 
 use assay_formats::DType;
-use assay_formats::gguf::{Array, StringArray, Value};
+
+use crate::gguf_value::{Array, Value};
 
 /// Builds a GGUF v3 file; entries and tensors keep the order in which they were added.
 ///
@@ -15,7 +16,7 @@ use assay_formats::gguf::{Array, StringArray, Value};
 ///     .u32("llama.block_count", 2)
 ///     .tensor_f32("output_norm.weight", &[4], &[1.0; 4])
 ///     .build();
-/// assert!(assay_formats::gguf::Header::parse(&bytes).is_ok());
+/// assert!(assay_formats::gguf::Gguf::parse(bytes).is_ok());
 /// ```
 #[derive(Debug, Clone)]
 pub struct GgufWriter {
@@ -99,8 +100,8 @@ impl GgufWriter {
         key: &str,
         values: impl IntoIterator<Item = S>,
     ) -> GgufWriter {
-        let strings: StringArray = values.into_iter().collect();
-        self.kv(key, Value::Array(Array::String(strings)))
+        let strings = values.into_iter().map(|text| text.as_ref().to_owned());
+        self.kv(key, Value::Array(Array::String(strings.collect())))
     }
 
     /// Adds an array of f32.
@@ -241,7 +242,7 @@ fn push_array(out: &mut Vec<u8>, array: &Array) {
     macro_rules! numbers {
         ($number:literal, $values:expr) => {{
             out.extend_from_slice(&u32::to_le_bytes($number));
-            out.extend_from_slice(&(array.len() as u64).to_le_bytes());
+            out.extend_from_slice(&($values.len() as u64).to_le_bytes());
             out.extend($values.iter().flat_map(|v| v.to_le_bytes()));
         }};
     }

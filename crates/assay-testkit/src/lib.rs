@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod gguf_value;
 pub mod gguf_walk;
 pub mod gguf_writer;
 #[cfg(feature = "models")]

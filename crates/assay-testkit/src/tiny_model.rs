@@ -3,9 +3,9 @@
 //! The weights mix block formats as real files do and mean nothing; the shapes have tails (a vocabulary that fills
 //! no panel) and cross the limits where orders of summation could change (heads, windows, 256-element blocks).
 
-use assay_formats::DType;
-use assay_formats::gguf::Value;
+use assay_formats::{DType, quant};
 
+use crate::gguf_value::Value;
 use crate::gguf_writer::GgufWriter;
 
 /// Width of the residual stream.
@@ -134,6 +134,42 @@ impl TinyModel {
         model
     }
 
+    /// The same model with random matrices that are all of `dtype`.
+    ///
+    /// # Panics
+    /// When this kit makes no random blocks of `dtype`.
+    #[must_use]
+    pub fn with_matrices_of(mut self, dtype: DType) -> TinyModel {
+        let mut random = Random(0xb10c + u64::from(dtype.ggml_id()));
+        for tensor in self.tensors.iter_mut().filter(|t| t.shape.len() > 1) {
+            let num_elements: u64 = tensor.shape.iter().product();
+            let num_blocks = num_elements / dtype.block_len() as u64;
+            tensor.dtype = dtype;
+            tensor.bytes = (0..num_blocks).flat_map(|_| random.block(dtype)).collect();
+        }
+        self
+    }
+
+    /// The same model with every tensor as F32, exactly.
+    ///
+    /// # Panics
+    /// When a tensor has a type without exact values.
+    #[must_use]
+    pub fn dequantized(mut self) -> TinyModel {
+        for tensor in &mut self.tensors {
+            let num_elements: u64 = tensor.shape.iter().product();
+            let mut values = vec![0.0_f32; num_elements as usize];
+            quant::dequantize(tensor.dtype, &tensor.bytes, &mut values)
+                .unwrap_or_else(|error| panic!("{}: {error}", tensor.name));
+            tensor.dtype = DType::F32;
+            tensor.bytes = values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect();
+        }
+        self
+    }
+
     /// Sets `key`, replacing what it had.
     pub fn set(&mut self, key: &str, value: Value) {
         self.entries.retain(|(present, _)| present != key);
@@ -209,8 +245,11 @@ impl Random {
 
     /// A block whose weights are of the order of 0.1.
     fn block(&mut self, dtype: DType) -> Vec<u8> {
-        if dtype == DType::F16 {
-            return half(0.1 * self.unit()).to_vec();
+        match dtype {
+            DType::F32 => return (0.1 * self.unit()).to_le_bytes().to_vec(),
+            DType::F16 => return half(0.1 * self.unit()).to_vec(),
+            DType::BF16 => return (0.1 * self.unit()).to_le_bytes()[2..].to_vec(),
+            _ => {}
         }
         let mut bytes: Vec<u8> = (0..dtype.block_bytes())
             .map(|_| self.next() as u8)
@@ -218,15 +257,39 @@ impl Random {
         let size = 1.0 + 0.5 * self.unit();
         // (byte of the field, its value): the f16 scales and offsets of each format.
         let fields: &[(usize, f32)] = match dtype {
-            DType::Q8_0 => &[(0, 0.1 / 127.0)],
+            DType::Q8_0 | DType::IQ4NL => &[(0, 0.1 / 127.0)],
+            DType::Q4_0 => &[(0, 0.1 / 8.0)],
             DType::Q5_0 => &[(0, 0.1 / 16.0)],
             DType::Q4_1 => &[(0, 0.2 / 15.0), (2, -0.1)],
+            DType::Q5_1 => &[(0, 0.2 / 31.0), (2, -0.1)],
+            DType::Q2K => &[(80, 0.2 / (15.0 * 3.0)), (82, 0.1 / 15.0)],
+            DType::Q3K => &[(108, 0.2 / (32.0 * 4.0))],
             DType::Q4K => &[(0, 0.2 / (63.0 * 15.0)), (2, 0.1 / 63.0)],
+            DType::Q5K => &[(0, 0.2 / (63.0 * 31.0)), (2, 0.1 / 63.0)],
             DType::Q6K => &[(208, 0.2 / (127.0 * 32.0))],
+            DType::IQ2XXS | DType::IQ2XS | DType::IQ2S => &[(0, 0.2 / (31.0 / 8.0 * 43.0))],
+            DType::IQ3XXS => &[(0, 0.2 / (31.0 / 4.0 * 62.0))],
+            DType::IQ3S => &[(0, 0.2 / (31.0 * 15.0))],
+            DType::IQ1S => &[(0, 0.2 / (15.0 / 8.0 * 9.0))],
+            DType::IQ4XS => &[(0, 0.2 / (32.0 * 127.0))],
+            // These two keep their scales otherwise.
+            DType::IQ1M | DType::MXFP4 => &[],
             _ => panic!("no random blocks of {dtype}"),
         };
         for &(at, value) in fields {
             bytes[at..at + 2].copy_from_slice(&half(value * size));
+        }
+        if dtype == DType::IQ1M {
+            // Four bits of the f16 on top of each word of scales.
+            let d = u16::from_le_bytes(half(0.2 / (15.0 / 8.0 * 9.0) * size));
+            for i in 0..4 {
+                let byte = &mut bytes[48 + 2 * i + 1];
+                *byte = *byte & 15 | ((d >> (4 * i) & 15) as u8) << 4;
+            }
+        }
+        if dtype == DType::MXFP4 {
+            // 2^-8 or 2^-7 times up to 12.
+            bytes[0] = 120 + bytes[0] % 2;
         }
         bytes
     }

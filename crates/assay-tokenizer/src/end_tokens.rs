@@ -39,7 +39,7 @@ const SEPARATED_BY_END: [&str; 2] = ["<|return|>", "<|call|>"];
 
 /// Reads the id under `key`, checked against the vocabulary.
 pub(crate) fn special_id(
-    metadata: &Metadata,
+    metadata: Metadata<'_>,
     vocab: &Vocab,
     key: &'static str,
 ) -> Result<Option<u32>, TokenizerError> {
@@ -56,7 +56,7 @@ pub(crate) fn special_id(
 
 /// Every id that ends a generation, ascending.
 pub(crate) fn end_token_ids(
-    metadata: &Metadata,
+    metadata: Metadata<'_>,
     vocab: &Vocab,
     eos: Option<u32>,
 ) -> Result<Vec<u32>, TokenizerError> {

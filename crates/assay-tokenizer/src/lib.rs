@@ -14,6 +14,7 @@ mod error;
 mod fingerprint;
 mod pre_tokenizer;
 mod special_text;
+mod texts;
 mod tokenizer;
 mod vocab;
 

@@ -95,7 +95,7 @@ impl Tokenizer {
     ///
     /// **Errors**: every [`TokenizerError`] but the two about texts. **Cost**: up to a second for the
     /// largest vocabularies.
-    pub fn from_metadata(metadata: &Metadata) -> Result<Tokenizer, TokenizerError> {
+    pub fn from_metadata(metadata: Metadata<'_>) -> Result<Tokenizer, TokenizerError> {
         let model_name = metadata
             .str(MODEL)?
             .ok_or(TokenizerError::MissingKey { key: MODEL })?;
@@ -175,11 +175,10 @@ impl Tokenizer {
                     .map(|(_, text, kind)| [kind as u8, strip(text) as u8]),
             );
             let merges = metadata.str_array("tokenizer.ggml.merges")?;
-            fingerprint.list(merges.into_iter().flat_map(|merges| merges.iter()));
-            let scores = metadata
-                .f32_array("tokenizer.ggml.scores")?
-                .unwrap_or_default();
-            fingerprint.list(scores.iter().map(|score| score.to_bits().to_le_bytes()));
+            fingerprint.list(merges.into_iter().flatten());
+            let scores = metadata.f32_array("tokenizer.ggml.scores")?;
+            let scores = scores.into_iter().flatten();
+            fingerprint.list(scores.map(|score| score.to_bits().to_le_bytes()));
             let ids = [bos, eos, unknown, around.0, around.1];
             fingerprint.list(
                 ids.iter()
@@ -354,7 +353,7 @@ impl Tokenizer {
 
 /// The token that `flag` puts at one end of a text.
 fn around_token(
-    metadata: &Metadata,
+    metadata: Metadata<'_>,
     flag: &'static str,
     default: bool,
     key: &'static str,
@@ -370,7 +369,7 @@ fn around_token(
 }
 
 /// Phi-3's added tokens own the blanks after them; no key says so, only the model's name.
-fn strip_rule(metadata: &Metadata) -> Result<impl Fn(&str) -> Strip + use<>, TokenizerError> {
+fn strip_rule(metadata: Metadata<'_>) -> Result<impl Fn(&str) -> Strip + use<>, TokenizerError> {
     let name = metadata
         .str("general.name")?
         .unwrap_or_default()

@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 
 use assay_formats::Metadata;
-use assay_formats::gguf::StringArray;
 
 use crate::byte_level;
 use crate::error::TokenizerError;
+use crate::texts::Texts;
 
 /// The word-boundary mark of SentencePiece vocabularies, written for a space.
 pub(crate) const SPACE_MARK: &str = "\u{2581}";
@@ -62,7 +62,7 @@ pub(crate) enum Spelling {
 /// Texts, kinds and bytes by id.
 #[derive(Debug)]
 pub(crate) struct Vocab {
-    texts: StringArray,
+    texts: Texts,
     kinds: Vec<TokenKind>,
     ids: HashMap<Box<str>, u32>,
     bytes: Vec<u8>,
@@ -74,20 +74,20 @@ pub(crate) struct Vocab {
 
 impl Vocab {
     pub(crate) fn from_metadata(
-        metadata: &Metadata,
+        metadata: Metadata<'_>,
         spelling: Spelling,
     ) -> Result<Vocab, TokenizerError> {
         let texts = metadata
             .str_array(TOKENS)?
-            .ok_or(TokenizerError::MissingKey { key: TOKENS })?
-            .clone();
-        if texts.is_empty() || texts.len() > VOCAB_SIZE_MAX {
+            .ok_or(TokenizerError::MissingKey { key: TOKENS })?;
+        if texts.len() == 0 || texts.len() > VOCAB_SIZE_MAX {
             return Err(TokenizerError::VocabSize {
                 found: texts.len(),
                 max: VOCAB_SIZE_MAX,
             });
         }
-        let kinds = read_kinds(metadata, &texts)?;
+        let kinds = read_kinds(metadata, texts.len())?;
+        let texts = Texts::from_iter(texts);
         let ids = index_texts(&texts)?;
         let mut vocab = Vocab {
             text_bytes_max: texts.iter().map(str::len).max().unwrap_or(0),
@@ -188,25 +188,25 @@ impl Vocab {
     }
 }
 
-fn read_kinds(metadata: &Metadata, texts: &StringArray) -> Result<Vec<TokenKind>, TokenizerError> {
+fn read_kinds(metadata: Metadata<'_>, vocab_size: usize) -> Result<Vec<TokenKind>, TokenizerError> {
     let Some(numbers) = metadata.i32_array(TOKEN_TYPE)? else {
-        return Ok(vec![TokenKind::Normal; texts.len()]);
+        return Ok(vec![TokenKind::Normal; vocab_size]);
     };
-    if numbers.len() != texts.len() {
+    if numbers.len() != vocab_size {
         return Err(TokenizerError::LengthMismatch {
             key: TOKEN_TYPE,
-            expected: texts.len(),
+            expected: vocab_size,
             found: numbers.len(),
         });
     }
     (0..)
-        .zip(numbers.iter())
-        .map(|(id, &number)| TokenKind::from_number(id, number))
+        .zip(numbers)
+        .map(|(id, number)| TokenKind::from_number(id, number))
         .collect()
 }
 
 /// Empty texts get no entry: nothing can spell them, and some files have several.
-fn index_texts(texts: &StringArray) -> Result<HashMap<Box<str>, u32>, TokenizerError> {
+fn index_texts(texts: &Texts) -> Result<HashMap<Box<str>, u32>, TokenizerError> {
     let mut ids = HashMap::with_capacity(texts.len());
     for (id, text) in (0..).zip(texts.iter()).filter(|(_, text)| !text.is_empty()) {
         if let Some(first) = ids.insert(Box::from(text), id) {

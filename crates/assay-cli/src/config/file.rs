@@ -28,6 +28,7 @@ pub(super) struct FileConfig {
     pub(super) kv_memory: Option<u64>,
     pub(super) speculation: Option<SpeculationArg>,
     pub(super) template_date: Option<String>,
+    pub(super) cache_packed: Option<bool>,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) host: Option<IpAddr>,
     pub(super) port: Option<u16>,
@@ -42,6 +43,7 @@ pub(super) struct FileConfig {
     pub(super) queue: Option<NonZeroUsize>,
     pub(super) drain_timeout: Option<u64>,
     pub(super) log_format: Option<LogFormat>,
+    /// `[[models]]` tables: further models that go by a name, each with the keys of [`CatalogModel`].
     #[serde(default)]
     pub(super) models: Vec<CatalogModel>,
 }

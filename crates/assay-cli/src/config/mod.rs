@@ -9,6 +9,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use model::{ModelArgs, ModelConfig};
+pub(crate) use model::{ModelArgs, ModelConfig, WeightsArgs};
 pub(crate) use serve::{LogFormat, ServeArgs, ServeConfig};
 pub(crate) use store::StoreArgs;

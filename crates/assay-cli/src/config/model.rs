@@ -22,21 +22,36 @@ const DEFAULT_PARALLEL: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not
 /// More threads than any machine this runs on has cores.
 const MAX_THREADS: usize = 1024;
 
-/// Which model, and how it is computed. Shared by every command that runs one.
+/// Which model, and by which arithmetic. Shared by every command that runs one.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct ModelArgs {
+pub(crate) struct WeightsArgs {
     /// Path of a .gguf file, or a name that `assay pull` knows [default: smollm2-135m-instruct]
     #[arg(long, env = "ASSAY_MODEL", value_name = "PATH|NAME")]
     model: Option<String>,
+    /// exact: 16-bit activations; fast: 8-bit [default: exact]
+    #[arg(long, env = "ASSAY_NUMERICS")]
+    numerics: Option<NumericsArg>,
+    /// Keep the repacked weights in MODEL.assay-packed beside the model and read them from there at the next start
+    #[arg(long, env = "ASSAY_CACHE_PACKED")]
+    cache_packed: bool,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    /// Force an instruction set: scalar, avx2 or avx512. Changes speed, never a bit; for tests
+    #[arg(long, env = "ASSAY_ISA", hide = true)]
+    isa: Option<String>,
+}
+
+/// Which model, and how much it may take at once. Shared by every command that answers with one.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ModelArgs {
+    #[command(flatten)]
+    pub(super) weights: WeightsArgs,
     /// Longest prompt and reply together, in tokens [default: the model's own]
     #[arg(long, env = "ASSAY_CONTEXT", value_name = "TOKENS")]
     context: Option<u32>,
     /// Threads that compute [default: all cores]
     #[arg(long, env = "ASSAY_THREADS")]
     threads: Option<NonZeroUsize>,
-    /// exact: 16-bit activations; fast: 8-bit [default: exact]
-    #[arg(long, env = "ASSAY_NUMERICS")]
-    numerics: Option<NumericsArg>,
     /// Sequences in one step [default: 8]
     #[arg(long, env = "ASSAY_PARALLEL", value_name = "N")]
     parallel: Option<NonZeroUsize>,
@@ -50,11 +65,6 @@ pub(crate) struct ModelArgs {
     /// Date that templates see, YYYY-MM-DD [default: 2025-01-01]
     #[arg(long, env = "ASSAY_TEMPLATE_DATE", value_name = "DATE")]
     template_date: Option<String>,
-    #[command(flatten)]
-    pub(super) store: StoreArgs,
-    /// Force an instruction set: scalar, avx2 or avx512. Changes speed, never a bit; for tests
-    #[arg(long, env = "ASSAY_ISA", hide = true)]
-    isa: Option<String>,
 }
 
 /// Spelling of [`Numerics`] on the command line.
@@ -88,6 +98,8 @@ pub(crate) struct ModelConfig {
     pub(crate) parallel: NonZeroUsize,
     pub(crate) kv_memory_bytes: Option<u64>,
     pub(crate) speculation: Speculation,
+    /// Whether repacked weights are kept beside the model.
+    pub(crate) cache_packed: bool,
     pub(crate) template_date: TemplateDate,
     /// The same as given; part of the fingerprint.
     pub(crate) template_date_text: String,
@@ -96,18 +108,33 @@ pub(crate) struct ModelConfig {
     pub(crate) catalog: Catalog,
 }
 
+impl WeightsArgs {
+    /// Settles the model settings; the rest is by default.
+    ///
+    /// # Errors
+    /// As [`ModelArgs::resolve`].
+    pub(crate) fn resolve(self) -> Result<ModelConfig> {
+        let args = ModelArgs {
+            weights: self,
+            ..ModelArgs::default()
+        };
+        args.resolve()
+    }
+}
+
 impl ModelArgs {
     /// Settles the model settings.
     ///
     /// # Errors
     /// If the configuration file cannot be read, or a value is out of range.
     pub(crate) fn resolve(self) -> Result<ModelConfig> {
-        let file = self.store.read_file()?;
+        let file = self.weights.store.read_file()?;
         self.resolve_with(&file)
     }
 
     pub(super) fn resolve_with(self, file: &FileConfig) -> Result<ModelConfig> {
-        let isa = match &self.isa {
+        let weights = self.weights;
+        let isa = match &weights.isa {
             None => Isa::detect(),
             Some(name) => Isa::by_name(name).with_context(|| {
                 let names: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
@@ -130,7 +157,7 @@ impl ModelArgs {
         if threads.get() > MAX_THREADS {
             bail!("--threads must be at most {MAX_THREADS}, found {threads}");
         }
-        let numerics = match self
+        let numerics = match weights
             .numerics
             .or(file.numerics)
             .unwrap_or(NumericsArg::Exact)
@@ -146,9 +173,9 @@ impl ModelArgs {
             SpeculationArg::Off => Speculation::Off,
             SpeculationArg::Ngram => Speculation::Ngram,
         };
-        let store = self.store.resolve_with(file)?;
+        let store = weights.store.resolve_with(file)?;
         Ok(ModelConfig {
-            model: self
+            model: weights
                 .model
                 .or_else(|| file.model.clone())
                 .unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
@@ -163,6 +190,7 @@ impl ModelArgs {
                 })
                 .transpose()?,
             speculation,
+            cache_packed: weights.cache_packed || file.cache_packed.unwrap_or(false),
             template_date,
             template_date_text: date_text,
             cache_dir: store.cache_dir,

@@ -96,7 +96,7 @@ impl ServeArgs {
     /// # Errors
     /// As [`ModelArgs::resolve`], and where the server would be open to the network without a key.
     pub(crate) fn resolve(self) -> Result<ServeConfig> {
-        let file = self.model.store.read_file()?;
+        let file = self.model.weights.store.read_file()?;
         let host = self
             .host
             .or(file.host)

@@ -28,6 +28,7 @@ pub(crate) fn load(file: &TinyModel, num_threads: usize, num_kv_blocks: usize) -
         numerics: Numerics::Exact,
         compute: Compute::new(Isa::detect(), ThreadPool::new(num_threads)),
         progress: None,
+        packed_cache: None,
     };
     Model::load(&gguf, options).expect("a sound model")
 }

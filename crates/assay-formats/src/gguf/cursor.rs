@@ -5,7 +5,7 @@
 use super::error::{GgufError, Place, Problem};
 
 /// Position in the file's bytes; only moves forward.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     offset: usize,
@@ -14,6 +14,12 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { bytes, offset: 0 }
+    }
+
+    /// A cursor at `offset`, or at the end when the bytes are fewer.
+    pub(super) fn at(bytes: &'a [u8], offset: u64) -> Cursor<'a> {
+        let offset = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+        Cursor { bytes, offset }
     }
 
     /// Bytes read so far, which is the file offset of the next read.
@@ -25,13 +31,23 @@ impl<'a> Cursor<'a> {
         (self.bytes.len() - self.offset) as u64
     }
 
+    /// All bytes, those already read too.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Everything that is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.offset..).unwrap_or_default()
+    }
+
     /// The next `len` bytes; `place` names them when they do not all exist.
     pub(super) fn take(
         &mut self,
         len: u64,
         place: impl FnOnce() -> Place,
     ) -> Result<&'a [u8], GgufError> {
-        let rest = self.bytes.get(self.offset..).unwrap_or_default();
+        let rest = self.rest();
         let taken = usize::try_from(len).ok().and_then(|len| rest.get(..len));
         let Some(taken) = taken else {
             return Err(place().problem(
@@ -66,7 +82,16 @@ impl<'a> Cursor<'a> {
 
     /// A GGUF string: u64 length, then that many bytes of UTF-8 (no terminator). Borrowed from the file.
     pub(super) fn str(&mut self, place: impl Fn() -> Place) -> Result<&'a str, GgufError> {
-        let len = self.u64(&place)?;
+        self.text(&place, &place)
+    }
+
+    /// As [`Cursor::str`], with a place of its own for the length.
+    pub(super) fn text(
+        &mut self,
+        length_place: impl FnOnce() -> Place,
+        place: impl Fn() -> Place,
+    ) -> Result<&'a str, GgufError> {
+        let len = self.u64(length_place)?;
         let start = self.offset();
         let bytes = self.take(len, &place)?;
         str::from_utf8(bytes).map_err(|error| {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::dtype::DType;
+use crate::dtype::{DType, never_stored};
 
 /// Why a GGUF file, or one value of it, was refused.
 #[derive(Debug, thiserror::Error)]
@@ -276,8 +276,8 @@ pub enum Problem {
         /// Dimensions, innermost first.
         shape: Vec<u64>,
     },
-    /// A tensor type number this version does not know.
-    #[error("type {found} is not known to assay {}", env!("CARGO_PKG_VERSION"))]
+    /// A tensor type number that no file may hold, or that this version does not know.
+    #[error("{}", TypeNumber(*found))]
     TensorType {
         /// The number as read.
         found: u32,
@@ -318,6 +318,24 @@ pub enum Problem {
         /// The tensor that begins earlier.
         other: String,
     },
+}
+
+/// A refused type number, by its name where it had one.
+struct TypeNumber(u32);
+
+impl fmt::Display for TypeNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = env!("CARGO_PKG_VERSION");
+        match never_stored(self.0) {
+            Some(name) => write!(
+                f,
+                "type {} is {name}, which assay {version} does not read: ggml no longer or never stored it in files; \
+                 convert the model again",
+                self.0
+            ),
+            None => write!(f, "type {} is not known to assay {version}", self.0),
+        }
+    }
 }
 
 /// Text from a file as shown in an error: quoted, escaped, at most 96 characters.

@@ -1,16 +1,17 @@
-//! The whole header of a GGUF file, parsed from bytes: version, metadata, tensor descriptions, data start.
+//! The header of a GGUF file, checked: version, metadata, tensor descriptions, data start.
 //!
-//! Pure: bytes in, header or error out; no file, no clock. Every number is untrusted. Heap use is linear in the
-//! header's bytes: arrays and strings take what they take in the file, and each entry or tensor a fixed amount more.
-//! Files without metadata or without tensors are legal (vocabulary-only files have none); what a model needs is
-//! decided by whoever loads one.
+//! Pure: bytes in, index or error out; no file, no clock. Every number is untrusted. The heap that parsing takes is
+//! never more than the file's size, for any bytes: only where each entry and each tensor begins is kept, in fewer
+//! bytes than the item itself has. Files without metadata or without tensors are legal (vocabulary-only files have
+//! none); what a model needs is decided by whoever loads one.
 //!
 //! Format: GGUF version 3, <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 
 use super::cursor::Cursor;
-use super::error::{GgufError, Ordinal, Place, Problem};
+use super::error::{GgufError, Place, Problem};
 use super::metadata::{self, Metadata};
-use super::tensor_info::{self, DataLayout, RawTensor, TensorInfo};
+use super::tensor_info::DataLayout;
+use super::tensors::{self, Tensors};
 use super::value::Value;
 
 const MAGIC: [u8; 4] = *b"GGUF";
@@ -19,76 +20,72 @@ const DEFAULT_ALIGNMENT: u32 = 32;
 const ALIGNMENT_MAX: u32 = 64 * 1024;
 const ALIGNMENT_KEY: &str = "general.alignment";
 
-/// Everything in a GGUF file except the tensors' data.
-#[derive(Debug, Clone)]
-pub struct Header {
-    /// Format version; always 3 today.
-    pub version: u32,
-    /// Alignment of tensor data in bytes: a power of two, at most 64 KiB.
-    pub alignment: u32,
-    /// The key-value section.
-    pub metadata: Metadata,
-    /// Tensor descriptions in file order, each inside the file.
-    pub tensors: Vec<TensorInfo>,
-    /// Where the data section begins, from the start of the file; may lie past the end when there are no tensors.
-    pub data_offset: u64,
+/// What parsing keeps of a header. Everything else is read from the file's bytes when it is asked for.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) layout: DataLayout,
+    /// Where each metadata entry begins, sorted by key.
+    entries: Box<[u64]>,
+    /// Where each tensor's description begins, sorted by name.
+    tensors: Box<[u64]>,
+    /// Where the first of them begins.
+    first_tensor: u64,
 }
 
 impl Header {
-    /// Parses the header at the start of `bytes`, which must be the whole file: tensor ranges are checked against
+    /// Checks the header at the start of `bytes`, which must be the whole file: tensor ranges are checked against
     /// its length. Bytes after the last tensor are ignored.
     ///
     /// # Errors
     /// Any [`GgufError`] but `Open`, with the place; never panics.
-    pub fn parse(bytes: &[u8]) -> Result<Header, GgufError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Header, GgufError> {
         let mut cursor = Cursor::new(bytes);
         let version = read_version(&mut cursor)?;
 
-        let tensor_count = read_count(&mut cursor, "tensor count", tensor_info::TENSORS_MAX)?;
+        let tensor_count = read_count(&mut cursor, "tensor count", tensors::TENSORS_MAX)?;
         let entry_count = read_count(&mut cursor, "metadata count", metadata::ENTRIES_MAX)?;
-        let entries = cursor.check_count(
-            entry_count.value,
-            metadata::ENTRY_BYTES_MIN,
-            entry_count.at,
-            || Place::Header {
-                field: "metadata count",
-            },
-        )?;
-        let metadata = Metadata::read(&mut cursor, entries)?;
-        let alignment = alignment(&metadata)?;
+        let num_entries = entry_count.check(&cursor, metadata::ENTRY_BYTES_MIN)?;
+        let entries = metadata::index(&mut cursor, num_entries)?;
+        let alignment = alignment(Metadata {
+            bytes,
+            by_key: &entries,
+        })?;
 
-        let tensors = cursor.check_count(
-            tensor_count.value,
-            tensor_info::TENSOR_BYTES_MIN,
-            tensor_count.at,
-            || Place::Header {
-                field: "tensor count",
-            },
-        )?;
-        let mut raw = Vec::with_capacity(tensors);
-        for index in 0..tensors {
-            raw.push(RawTensor::read(
-                &mut cursor,
-                Ordinal {
-                    index,
-                    count: tensors,
-                },
-            )?);
-        }
-        let data_offset = cursor.offset().next_multiple_of(alignment.into());
+        let num_tensors = tensor_count.check(&cursor, tensors::TENSOR_BYTES_MIN)?;
+        let first_tensor = cursor.offset();
+        let mut tensors = tensors::index(&mut cursor, num_tensors)?;
         let layout = DataLayout {
             alignment,
-            data_offset,
+            data_offset: cursor.offset().next_multiple_of(alignment.into()),
             file_len: bytes.len() as u64,
         };
-        let tensors = tensor_info::resolve(raw, &layout)?;
+        tensors::resolve(bytes, &mut tensors, &layout)?;
         Ok(Header {
             version,
-            alignment,
-            metadata,
+            layout,
+            entries,
             tensors,
-            data_offset,
+            first_tensor,
         })
+    }
+
+    /// The metadata of the file `bytes`, which this header was parsed from.
+    pub(super) fn metadata<'a>(&'a self, bytes: &'a [u8]) -> Metadata<'a> {
+        Metadata {
+            bytes,
+            by_key: &self.entries,
+        }
+    }
+
+    /// The tensors of the file `bytes`, which this header was parsed from.
+    pub(super) fn tensors<'a>(&'a self, bytes: &'a [u8]) -> Tensors<'a> {
+        Tensors {
+            bytes,
+            first: self.first_tensor,
+            by_name: &self.tensors,
+            layout: &self.layout,
+        }
     }
 }
 
@@ -111,8 +108,17 @@ fn read_version(cursor: &mut Cursor<'_>) -> Result<u32, GgufError> {
 
 /// A count of the fixed header and where it stands.
 struct Count {
+    field: &'static str,
     value: u64,
     at: u64,
+}
+
+impl Count {
+    /// The count, once as many items of at least `min_bytes` fit in what `cursor` has left.
+    fn check(&self, cursor: &Cursor<'_>, min_bytes: u64) -> Result<usize, GgufError> {
+        let place = || Place::Header { field: self.field };
+        cursor.check_count(self.value, min_bytes, self.at, place)
+    }
 }
 
 fn read_count(
@@ -126,14 +132,14 @@ fn read_count(
     if value > limit {
         return Err(place().problem(at, Problem::Limit { value, limit }));
     }
-    Ok(Count { value, at })
+    Ok(Count { field, value, at })
 }
 
-fn alignment(metadata: &Metadata) -> Result<u32, GgufError> {
-    let Some((offset, value)) = metadata.locate(ALIGNMENT_KEY) else {
+fn alignment(metadata: Metadata<'_>) -> Result<u32, GgufError> {
+    let Some((ordinal, offset, value)) = metadata.locate(ALIGNMENT_KEY) else {
         return Ok(DEFAULT_ALIGNMENT);
     };
-    let problem = match *value {
+    let problem = match value {
         Value::U32(found) if found.is_power_of_two() && found <= ALIGNMENT_MAX => return Ok(found),
         Value::U32(found) => Problem::Alignment {
             found,
@@ -142,14 +148,6 @@ fn alignment(metadata: &Metadata) -> Result<u32, GgufError> {
         _ => Problem::AlignmentType {
             found: value.type_name(),
         },
-    };
-    let index = metadata
-        .iter()
-        .position(|(key, _)| key == ALIGNMENT_KEY)
-        .unwrap_or(0);
-    let ordinal = Ordinal {
-        index,
-        count: metadata.len(),
     };
     let place = Place::Key {
         ordinal,

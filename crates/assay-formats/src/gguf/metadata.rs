@@ -1,94 +1,95 @@
-//! The key-value section: ordered entries, look-up by key, and typed reads that name the key when they fail.
+//! The key-value section: look-up by key, entries in file order, and typed reads that name the key when they fail.
 //!
 //! It knows types, not meanings: which keys a model needs, and their ranges, belong to whoever reads them.
 
-use std::borrow::Cow;
-
+use super::array::{Array, Strings};
 use super::cursor::Cursor;
 use super::error::{GgufError, Ordinal, Place, Problem};
-use super::value::{Array, StringArray, Value};
+use super::index::{name_at, ordinal, sort_by_name};
+use super::value::Value;
 
 /// Longest key accepted, as the format says.
 const KEY_BYTES_MAX: u64 = 65_535;
 
-/// Most entries accepted. Real files have under a hundred; the cap bounds the fixed cost per entry.
+/// Most entries accepted. Real files have under a hundred; the cap bounds the time that sorting takes.
 pub(super) const ENTRIES_MAX: u64 = 65_536;
 
-/// The least an entry can take: key length, one byte of key, value type, one byte of value.
+/// The least an entry can take: key length, one byte of key, value type, one byte of value. The index spends eight
+/// bytes on each.
 pub(super) const ENTRY_BYTES_MIN: u64 = 8 + 1 + 4 + 1;
 
-/// All metadata of a file, in file order.
-#[derive(Debug, Clone, Default)]
-pub struct Metadata {
-    entries: Vec<Entry>,
-    /// Positions in `entries`, sorted by key.
-    by_key: Vec<u32>,
+/// Where the first entry stands: magic, version and the two counts come before it.
+const ENTRIES_OFFSET: u64 = 4 + 4 + 8 + 8;
+
+/// All metadata of a file: a view of its bytes, through an index sorted by key.
+#[derive(Debug, Clone, Copy)]
+pub struct Metadata<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where each entry begins, sorted by key.
+    pub(super) by_key: &'a [u64],
 }
 
-#[derive(Debug, Clone)]
-struct Entry {
-    key: String,
-    value: Value,
+/// One entry as it lies in the file.
+struct Entry<'a> {
+    key: &'a str,
+    value: Value<'a>,
     /// Where its value (from the type number on) begins.
     value_offset: u64,
 }
 
-impl Metadata {
-    /// Reads `count` entries.
-    pub(super) fn read(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, GgufError> {
-        let mut entries = Vec::with_capacity(count);
-        for index in 0..count {
-            entries.push(Entry::read(cursor, Ordinal { index, count })?);
-        }
-        let by_key = sorted_unique(&entries)?;
-        Ok(Metadata { entries, by_key })
+/// Checks `count` entries and returns where each begins, sorted by key.
+pub(super) fn index(cursor: &mut Cursor<'_>, count: usize) -> Result<Box<[u64]>, GgufError> {
+    let mut offsets = Vec::with_capacity(count);
+    for index in 0..count {
+        offsets.push(cursor.offset());
+        Entry::read(cursor, Ordinal { index, count })?;
     }
+    sort_by_key(cursor.bytes(), &mut offsets)?;
+    Ok(offsets.into_boxed_slice())
+}
 
-    /// Keys and values in file order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.entries
-            .iter()
-            .map(|entry| (entry.key.as_str(), &entry.value))
+impl<'a> Metadata<'a> {
+    /// Keys and values in file order; walks every value, so look-ups are cheaper.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
+        let mut cursor = Cursor::at(self.bytes, ENTRIES_OFFSET);
+        let count = self.len();
+        (0..count).map_while(move |index| {
+            let entry = Entry::read(&mut cursor, Ordinal { index, count }).ok()?;
+            Some((entry.key, entry.value))
+        })
     }
 
     /// Number of entries.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    pub fn len(self) -> usize {
+        self.by_key.len()
     }
 
     /// Whether there are no entries.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    pub fn is_empty(self) -> bool {
+        self.by_key.is_empty()
     }
 
     /// The value of `key`, whatever its type.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.entry(key).map(|entry| &entry.value)
+    pub fn get(self, key: &str) -> Option<Value<'a>> {
+        self.entry(key).map(|entry| entry.value)
     }
 
-    fn entry(&self, key: &str) -> Option<&Entry> {
-        let entry_at = |&position: &u32| self.entries.get(position as usize);
-        let found = self.by_key.binary_search_by(|position| {
-            entry_at(position)
-                .map_or("", |entry| entry.key.as_str())
-                .cmp(key)
-        });
-        found
-            .ok()
-            .and_then(|found| self.by_key.get(found))
-            .and_then(entry_at)
+    fn entry(self, key: &str) -> Option<Entry<'a>> {
+        let at = |&offset: &u64| name_at(self.bytes, offset).cmp(key.as_bytes());
+        let found = self.by_key.binary_search_by(at).ok()?;
+        Entry::at(self.bytes, *self.by_key.get(found)?)
     }
 
     /// The text of `key`; `Ok(None)` when absent.
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not a string.
-    pub fn str(&self, key: &str) -> Result<Option<&str>, GgufError> {
+    pub fn str(self, key: &str) -> Result<Option<&'a str>, GgufError> {
         self.typed(key, "string", |value| match value {
-            Value::String(text) => Some(text.as_str()),
+            Value::String(text) => Some(text),
             _ => None,
         })
     }
@@ -97,9 +98,9 @@ impl Metadata {
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not a bool.
-    pub fn bool(&self, key: &str) -> Result<Option<bool>, GgufError> {
+    pub fn bool(self, key: &str) -> Result<Option<bool>, GgufError> {
         self.typed(key, "bool", |value| match value {
-            Value::Bool(truth) => Some(*truth),
+            Value::Bool(truth) => Some(truth),
             _ => None,
         })
     }
@@ -108,7 +109,7 @@ impl Metadata {
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an integer, [`GgufError::OutOfRange`] when it does not fit.
-    pub fn u32(&self, key: &str) -> Result<Option<u32>, GgufError> {
+    pub fn u32(self, key: &str) -> Result<Option<u32>, GgufError> {
         self.integer(key, "an integer that fits u32")
     }
 
@@ -116,7 +117,7 @@ impl Metadata {
     ///
     /// # Errors
     /// As [`Metadata::u32`].
-    pub fn u64(&self, key: &str) -> Result<Option<u64>, GgufError> {
+    pub fn u64(self, key: &str) -> Result<Option<u64>, GgufError> {
         self.integer(key, "an integer that fits u64")
     }
 
@@ -124,7 +125,7 @@ impl Metadata {
     ///
     /// # Errors
     /// As [`Metadata::u32`].
-    pub fn i32(&self, key: &str) -> Result<Option<i32>, GgufError> {
+    pub fn i32(self, key: &str) -> Result<Option<i32>, GgufError> {
         self.integer(key, "an integer that fits i32")
     }
 
@@ -132,9 +133,9 @@ impl Metadata {
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an f32, [`GgufError::OutOfRange`] when it is infinite or not a number.
-    pub fn f32(&self, key: &str) -> Result<Option<f32>, GgufError> {
+    pub fn f32(self, key: &str) -> Result<Option<f32>, GgufError> {
         let number = self.typed(key, "f32", |value| match value {
-            Value::F32(number) => Some(*number),
+            Value::F32(number) => Some(number),
             _ => None,
         })?;
         match number {
@@ -145,90 +146,76 @@ impl Metadata {
         }
     }
 
-    /// The strings of `key`, borrowed; `Ok(None)` when absent.
+    /// The strings of `key`; `Ok(None)` when absent.
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an array of strings.
-    pub fn str_array(&self, key: &str) -> Result<Option<&StringArray>, GgufError> {
-        self.typed(key, "array of string", |value| match value {
-            Value::Array(Array::String(strings)) => Some(strings),
-            _ => None,
-        })
+    pub fn str_array(self, key: &str) -> Result<Option<Strings<'a>>, GgufError> {
+        self.array(key, "array of string", |array| array.strings())
     }
 
-    /// The numbers of `key`, borrowed, NaN and infinities included; `Ok(None)` when absent.
+    /// The numbers of `key`, NaN and infinities included; `Ok(None)` when absent.
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an array of f32.
-    pub fn f32_array(&self, key: &str) -> Result<Option<&[f32]>, GgufError> {
-        self.typed(key, "array of f32", |value| match value {
-            Value::Array(Array::F32(numbers)) => Some(numbers.as_slice()),
-            _ => None,
-        })
+    pub fn f32_array(
+        self,
+        key: &str,
+    ) -> Result<Option<impl ExactSizeIterator<Item = f32> + Clone + use<'a>>, GgufError> {
+        self.array(key, "array of f32", |array| array.f32s())
     }
 
-    /// The truth values of `key`, borrowed; `Ok(None)` when absent.
+    /// The truth values of `key`; `Ok(None)` when absent.
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an array of bool.
-    pub fn bool_array(&self, key: &str) -> Result<Option<&[bool]>, GgufError> {
-        self.typed(key, "array of bool", |value| match value {
-            Value::Array(Array::Bool(truths)) => Some(truths.as_slice()),
-            _ => None,
-        })
+    pub fn bool_array(
+        self,
+        key: &str,
+    ) -> Result<Option<impl ExactSizeIterator<Item = bool> + Clone + use<'a>>, GgufError> {
+        self.array(key, "array of bool", |array| array.bools())
     }
 
-    /// The bytes of `key` (an array of u8 or i8, as normaliser tables are stored), copied only from i8; `Ok(None)`
-    /// when absent.
+    /// The bytes of `key` (an array of u8 or i8, as normaliser tables are stored); `Ok(None)` when absent.
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an array of bytes.
-    pub fn byte_array(&self, key: &str) -> Result<Option<Cow<'_, [u8]>>, GgufError> {
-        self.typed(key, "array of u8", |value| match value {
-            Value::Array(Array::U8(bytes)) => Some(Cow::Borrowed(bytes.as_slice())),
-            Value::Array(Array::I8(bytes)) => {
-                Some(bytes.iter().map(|byte| byte.cast_unsigned()).collect())
-            }
-            _ => None,
-        })
+    pub fn byte_array(self, key: &str) -> Result<Option<&'a [u8]>, GgufError> {
+        self.array(key, "array of u8", |array| array.bytes())
     }
 
-    /// The integers of `key` as i32, borrowed when the file holds i32; `Ok(None)` when absent.
+    /// The integers of `key` as i32, whatever integer type holds them; `Ok(None)` when absent.
     ///
     /// # Errors
     /// [`GgufError::WrongType`] when it is not an array of integers, [`GgufError::OutOfRange`] when one does not fit.
-    pub fn i32_array(&self, key: &str) -> Result<Option<Cow<'_, [i32]>>, GgufError> {
-        match self.get(key) {
-            Some(Value::Array(Array::I32(numbers))) => Ok(Some(Cow::Borrowed(numbers))),
-            _ => Ok(self
-                .integers(key, "an integer that fits i32")?
-                .map(Cow::Owned)),
-        }
+    pub fn i32_array(
+        self,
+        key: &str,
+    ) -> Result<Option<impl ExactSizeIterator<Item = i32> + Clone + use<'a>>, GgufError> {
+        self.integers(key, "an integer that fits i32")
     }
 
-    /// The integers of `key` as u32, borrowed when the file holds u32; `Ok(None)` when absent.
+    /// The integers of `key` as u32, whatever integer type holds them; `Ok(None)` when absent.
     ///
     /// # Errors
     /// As [`Metadata::i32_array`].
-    pub fn u32_array(&self, key: &str) -> Result<Option<Cow<'_, [u32]>>, GgufError> {
-        match self.get(key) {
-            Some(Value::Array(Array::U32(numbers))) => Ok(Some(Cow::Borrowed(numbers))),
-            _ => Ok(self
-                .integers(key, "an integer that fits u32")?
-                .map(Cow::Owned)),
-        }
+    pub fn u32_array(
+        self,
+        key: &str,
+    ) -> Result<Option<impl ExactSizeIterator<Item = u32> + Clone + use<'a>>, GgufError> {
+        self.integers(key, "an integer that fits u32")
     }
 
-    fn typed<'a, T>(
-        &'a self,
+    fn typed<T>(
+        self,
         key: &str,
         expected: &'static str,
-        read: impl FnOnce(&'a Value) -> Option<T>,
+        read: impl FnOnce(Value<'a>) -> Option<T>,
     ) -> Result<Option<T>, GgufError> {
         let Some(entry) = self.entry(key) else {
             return Ok(None);
         };
-        match read(&entry.value) {
+        match read(entry.value) {
             Some(value) => Ok(Some(value)),
             None => Err(GgufError::WrongType {
                 key: key.to_owned(),
@@ -239,12 +226,24 @@ impl Metadata {
         }
     }
 
+    fn array<T>(
+        self,
+        key: &str,
+        expected: &'static str,
+        read: impl FnOnce(Array<'a>) -> Option<T>,
+    ) -> Result<Option<T>, GgufError> {
+        self.typed(key, expected, |value| match value {
+            Value::Array(array) => read(array),
+            _ => None,
+        })
+    }
+
     fn integer<T: TryFrom<i128>>(
-        &self,
+        self,
         key: &str,
         expected: &'static str,
     ) -> Result<Option<T>, GgufError> {
-        let Some(number) = self.typed(key, expected, Value::as_integer)? else {
+        let Some(number) = self.typed(key, expected, |value| value.as_integer())? else {
             return Ok(None);
         };
         match T::try_from(number) {
@@ -253,31 +252,26 @@ impl Metadata {
         }
     }
 
-    fn integers<T: TryFrom<i128>>(
-        &self,
+    /// The integers of an array once every one is known to fit: checked in one pass, decoded in a second, so that
+    /// nothing is allocated.
+    fn integers<T: TryFrom<i128> + Default>(
+        self,
         key: &str,
         expected: &'static str,
-    ) -> Result<Option<Vec<T>>, GgufError> {
-        let Some(array) = self.typed(key, "array of integers", |value| match value {
-            Value::Array(array) => array.integers(),
-            _ => None,
-        })?
-        else {
+    ) -> Result<Option<impl ExactSizeIterator<Item = T> + Clone + use<'a, T>>, GgufError> {
+        let Some(integers) = self.array(key, "array of integers", |array| array.integers())? else {
             return Ok(None);
         };
-        let convert = |(index, number): (usize, i128)| {
-            T::try_from(number).map_err(|_| {
-                self.out_of_range(key, format!("element {index}, {number},"), expected)
-            })
-        };
-        array
-            .enumerate()
-            .map(convert)
-            .collect::<Result<_, _>>()
-            .map(Some)
+        let mut numbered = integers.clone().enumerate();
+        if let Some((index, number)) = numbered.find(|&(_, number)| T::try_from(number).is_err()) {
+            return Err(self.out_of_range(key, format!("element {index}, {number},"), expected));
+        }
+        Ok(Some(
+            integers.map(|number| T::try_from(number).unwrap_or_default()),
+        ))
     }
 
-    fn out_of_range(&self, key: &str, value: String, expected: &'static str) -> GgufError {
+    fn out_of_range(self, key: &str, value: String, expected: &'static str) -> GgufError {
         let offset = self.entry(key).map_or(0, |entry| entry.value_offset);
         GgufError::OutOfRange {
             key: key.to_owned(),
@@ -287,20 +281,22 @@ impl Metadata {
         }
     }
 
-    /// The entry's offset and value, for checks made while the header is read.
-    pub(super) fn locate(&self, key: &str) -> Option<(u64, &Value)> {
-        self.entry(key)
-            .map(|entry| (entry.value_offset, &entry.value))
+    /// The ordinal, offset and value of `key`, for checks made while the header is read.
+    pub(super) fn locate(self, key: &str) -> Option<(Ordinal, u64, Value<'a>)> {
+        let entry = self.entry(key)?;
+        let ordinal = ordinal(self.by_key, entry.offset());
+        Some((ordinal, entry.value_offset, entry.value))
     }
 }
 
-impl Entry {
+impl<'a> Entry<'a> {
     /// Where the entry begins in the file: a u64 length and the key stand before the value.
     fn offset(&self) -> u64 {
         self.value_offset - self.key.len() as u64 - 8
     }
 
-    fn read(cursor: &mut Cursor<'_>, ordinal: Ordinal) -> Result<Entry, GgufError> {
+    /// Reads and checks the entry at `cursor`, which ends behind it.
+    fn read(cursor: &mut Cursor<'a>, ordinal: Ordinal) -> Result<Entry<'a>, GgufError> {
         let key_place = |field| {
             move || Place::Key {
                 ordinal,
@@ -319,40 +315,38 @@ impl Entry {
         let value_offset = cursor.offset();
         let value = Value::read(cursor, &place)?;
         Ok(Entry {
-            key: key.to_owned(),
+            key,
+            value,
+            value_offset,
+        })
+    }
+
+    /// The entry at `offset`, checked when the header was parsed; `None` if the file was rewritten since then.
+    fn at(bytes: &'a [u8], offset: u64) -> Option<Entry<'a>> {
+        let place = |field, _| Place::Header { field };
+        let mut cursor = Cursor::at(bytes, offset);
+        let key = cursor.str(|| place("key", None)).ok()?;
+        let value_offset = cursor.offset();
+        let value = Value::view(&mut cursor, &place).ok()?;
+        Some(Entry {
+            key,
             value,
             value_offset,
         })
     }
 }
 
-/// Positions of `entries` sorted by key; an error when a key occurs twice.
-fn sorted_unique(entries: &[Entry]) -> Result<Vec<u32>, GgufError> {
-    let at = |position: u32| entries.get(position as usize);
-    let key_at = |position| at(position).map_or("", |entry| entry.key.as_str());
-    let mut sorted: Vec<u32> = (0..).zip(entries).map(|(position, _)| position).collect();
-    sorted.sort_unstable_by(|&a, &b| key_at(a).cmp(key_at(b)).then(a.cmp(&b)));
-    for pair in sorted.windows(2) {
-        if let &[first, second] = pair
-            && let (Some(first), Some(repeated)) = (at(first), at(second))
-            && first.key == repeated.key
-        {
-            let ordinal = Ordinal {
-                index: second as usize,
-                count: entries.len(),
-            };
-            let key = Some(repeated.key.clone());
-            let place = Place::Key {
-                ordinal,
-                key,
-                field: "key",
-                element: None,
-            };
-            let problem = Problem::Duplicate {
-                first: first.offset(),
-            };
-            return Err(place.problem(repeated.offset(), problem));
-        }
-    }
-    Ok(sorted)
+/// Sorts entry offsets by key; an error when a key occurs twice.
+fn sort_by_key(bytes: &[u8], offsets: &mut [u64]) -> Result<(), GgufError> {
+    let Some((first, repeated)) = sort_by_name(bytes, offsets) else {
+        return Ok(());
+    };
+    let key = String::from_utf8_lossy(name_at(bytes, repeated)).into_owned();
+    let place = Place::Key {
+        ordinal: ordinal(offsets, repeated),
+        key: Some(key),
+        field: "key",
+        element: None,
+    };
+    Err(place.problem(repeated, Problem::Duplicate { first }))
 }

@@ -5,35 +5,28 @@
 
 use super::cursor::Cursor;
 use super::error::{GgufError, Ordinal, Place, Problem};
+use super::shape::{DIMENSIONS_MAX, Shape};
 use crate::dtype::DType;
 
 /// Longest tensor name accepted, as the format says.
 const NAME_BYTES_MAX: u64 = 64;
 
-/// Most tensors accepted. Real files have a few thousand; the cap bounds the fixed cost per tensor.
-pub(super) const TENSORS_MAX: u64 = 262_144;
-
-/// The least a description can take: name length, a byte of name, one dimension, type, offset.
-pub(super) const TENSOR_BYTES_MIN: u64 = 8 + 1 + 4 + 8 + 4 + 8;
-
-const DIMENSIONS_MAX: u32 = 4;
-
 /// One tensor of a file: what it is called, its shape and type, and where its bytes lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TensorInfo {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorInfo<'a> {
     /// Name in the file, such as `blk.0.attn_q.weight`.
-    pub name: String,
+    pub name: &'a str,
     /// Element type.
     pub dtype: DType,
     /// 1 to 4 dimensions, innermost (the contiguous row) first; none is 0.
-    pub shape: Vec<u64>,
+    pub shape: Shape,
     /// Where the data begins, from the start of the file.
     pub byte_offset: u64,
     /// Length of the data in bytes; `byte_offset + byte_len` is at most the file's length.
     pub byte_len: u64,
 }
 
-impl TensorInfo {
+impl TensorInfo<'_> {
     /// Elements in a row: the innermost dimension (K of a weight matrix).
     #[must_use]
     pub fn columns(&self) -> u64 {
@@ -53,19 +46,23 @@ impl TensorInfo {
     }
 }
 
-/// A description as it stands in the file, before the data section's start is known.
-pub(super) struct RawTensor {
+/// A description as it stands in the file, before its offset is checked.
+pub(super) struct Description<'a> {
     /// Its `byte_offset` is still relative to the data section.
-    info: TensorInfo,
+    pub(super) info: TensorInfo<'a>,
     ordinal: Ordinal,
     /// Where the description begins in the file.
-    at: u64,
+    pub(super) at: u64,
     /// Where its offset field stands.
-    offset_at: u64,
+    pub(super) offset_at: u64,
 }
 
-impl RawTensor {
-    pub(super) fn read(cursor: &mut Cursor<'_>, ordinal: Ordinal) -> Result<RawTensor, GgufError> {
+impl<'a> Description<'a> {
+    /// Reads the description at `cursor`, which ends behind it, and checks what needs no other description.
+    pub(super) fn read(
+        cursor: &mut Cursor<'a>,
+        ordinal: Ordinal,
+    ) -> Result<Description<'a>, GgufError> {
         let at = cursor.offset();
         let name_place = |field| {
             move || Place::Tensor {
@@ -99,13 +96,13 @@ impl RawTensor {
         let byte_offset = cursor.u64(|| place("offset", None))?;
 
         let info = TensorInfo {
-            name: name.to_owned(),
+            name,
             dtype,
             shape,
             byte_offset,
             byte_len,
         };
-        Ok(RawTensor {
+        Ok(Description {
             info,
             ordinal,
             at,
@@ -113,18 +110,19 @@ impl RawTensor {
         })
     }
 
-    fn place(&self, field: &'static str) -> Place {
-        let name = Some(self.info.name.clone());
-        Place::Tensor {
+    /// The error that `problem` at byte `at` is for a field of this description.
+    pub(super) fn problem(&self, field: &'static str, at: u64, problem: Problem) -> GgufError {
+        let place = Place::Tensor {
             ordinal: self.ordinal,
-            name,
+            name: Some(self.info.name.to_owned()),
             field,
             dimension: None,
-        }
+        };
+        place.problem(at, problem)
     }
 
-    /// The data's offset from the start of the file, once alignment and range are checked.
-    fn absolute_offset(&self, layout: &DataLayout) -> Result<u64, Problem> {
+    /// The tensor with its offset from the start of the file, once alignment and range are checked.
+    pub(super) fn resolve(&self, layout: &DataLayout) -> Result<TensorInfo<'a>, Problem> {
         let &DataLayout {
             alignment,
             data_offset,
@@ -143,7 +141,10 @@ impl RawTensor {
         }
         let begin = data_offset.checked_add(offset);
         match begin.and_then(|begin| Some((begin, begin.checked_add(len)?))) {
-            Some((begin, end)) if end <= file_len => Ok(begin),
+            Some((begin, end)) if end <= file_len => Ok(TensorInfo {
+                byte_offset: begin,
+                ..self.info
+            }),
             _ => Err(Problem::DataPastEnd {
                 offset,
                 len,
@@ -155,71 +156,26 @@ impl RawTensor {
 }
 
 /// Where tensor data may lie.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct DataLayout {
     pub(super) alignment: u32,
     pub(super) data_offset: u64,
     pub(super) file_len: u64,
 }
 
-/// Turns descriptions into byte ranges; refuses duplicate names and overlapping data.
-pub(super) fn resolve(
-    mut raw: Vec<RawTensor>,
-    layout: &DataLayout,
-) -> Result<Vec<TensorInfo>, GgufError> {
-    refuse_duplicates(&raw)?;
-    for tensor in &mut raw {
-        tensor.info.byte_offset = tensor
-            .absolute_offset(layout)
-            .map_err(|problem| tensor.place("offset").problem(tensor.offset_at, problem))?;
-    }
-    refuse_overlaps(&raw)?;
-    Ok(raw.into_iter().map(|tensor| tensor.info).collect())
-}
-
-fn refuse_duplicates(raw: &[RawTensor]) -> Result<(), GgufError> {
-    let mut by_name: Vec<&RawTensor> = raw.iter().collect();
-    by_name.sort_by(|a, b| a.info.name.cmp(&b.info.name));
-    for pair in by_name.windows(2) {
-        if let [first, second] = pair
-            && first.info.name == second.info.name
-        {
-            let problem = Problem::Duplicate { first: first.at };
-            return Err(second.place("name").problem(second.at, problem));
-        }
-    }
-    Ok(())
-}
-
-/// Expects offsets that are already checked, so that no sum here can overflow.
-fn refuse_overlaps(raw: &[RawTensor]) -> Result<(), GgufError> {
-    let mut by_offset: Vec<&RawTensor> = raw.iter().collect();
-    by_offset.sort_by_key(|tensor| tensor.info.byte_offset);
-    for pair in by_offset.windows(2) {
-        if let [first, second] = pair
-            && first.info.byte_offset + first.info.byte_len > second.info.byte_offset
-        {
-            let problem = Problem::Overlap {
-                other: first.info.name.clone(),
-            };
-            return Err(second.place("offset").problem(second.offset_at, problem));
-        }
-    }
-    Ok(())
-}
-
 fn read_shape(
     cursor: &mut Cursor<'_>,
     place: &impl Fn(&'static str, Option<usize>) -> Place,
-) -> Result<Vec<u64>, GgufError> {
+) -> Result<Shape, GgufError> {
     let at = cursor.offset();
     let found = cursor.u32(|| place("number of dimensions", None))?;
-    if !(1..=DIMENSIONS_MAX).contains(&found) {
+    if !(1..=DIMENSIONS_MAX as u32).contains(&found) {
         return Err(
             place("number of dimensions", None).problem(at, Problem::DimensionCount { found })
         );
     }
-    let mut shape = Vec::with_capacity(found as usize);
-    for dimension in 0..found as usize {
+    let mut sizes = [0; DIMENSIONS_MAX];
+    for (dimension, place_of_size) in sizes.iter_mut().enumerate().take(found as usize) {
         let at = cursor.offset();
         let size = cursor.u64(|| place("dimension", Some(dimension)))?;
         let problem = match size {
@@ -228,13 +184,13 @@ fn read_shape(
                 found: size.cast_signed(),
             },
             size => {
-                shape.push(size);
+                *place_of_size = size;
                 continue;
             }
         };
         return Err(place("dimension", Some(dimension)).problem(at, problem));
     }
-    Ok(shape)
+    Ok(Shape::new(sizes, found as usize))
 }
 
 /// Bytes of a tensor whose rows are whole blocks.

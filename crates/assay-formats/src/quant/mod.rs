@@ -6,7 +6,19 @@
 
 mod block;
 mod float;
+mod grids;
+mod iq1_m;
+mod iq1_s;
+mod iq2_s;
+mod iq2_xs;
+mod iq2_xxs;
+mod iq3_s;
+mod iq3_xxs;
+mod iq4_nl;
+mod iq4_xs;
 mod k_scales;
+mod lattice;
+mod mxfp4;
 mod q2_k;
 mod q3_k;
 mod q4_0;
@@ -17,9 +29,20 @@ mod q5_1;
 mod q5_k;
 mod q6_k;
 mod q8_0;
+mod scaled_quants;
 
 pub use block::Block;
+pub use iq1_m::BlockIQ1M;
+pub use iq1_s::BlockIQ1S;
+pub use iq2_s::BlockIQ2S;
+pub use iq2_xs::BlockIQ2XS;
+pub use iq2_xxs::BlockIQ2XXS;
+pub use iq3_s::BlockIQ3S;
+pub use iq3_xxs::BlockIQ3XXS;
+pub use iq4_nl::{BlockIQ4NL, IQ4_VALUES};
+pub use iq4_xs::BlockIQ4XS;
 pub use k_scales::{ScaleMin, scales_and_mins};
+pub use mxfp4::{BlockMXFP4, MXFP4_VALUES, mxfp4_scale};
 pub use q2_k::BlockQ2K;
 pub use q3_k::BlockQ3K;
 pub use q4_0::BlockQ4_0;
@@ -30,6 +53,7 @@ pub use q5_1::BlockQ5_1;
 pub use q5_k::BlockQ5K;
 pub use q6_k::BlockQ6K;
 pub use q8_0::BlockQ8_0;
+pub use scaled_quants::{SUPER_BLOCK, ScaledQuants};
 
 use crate::dtype::DType;
 
@@ -96,6 +120,16 @@ pub fn dequantize(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
         DType::Q4K => block::dequantize::<BlockQ4K>(bytes, out),
         DType::Q5K => block::dequantize::<BlockQ5K>(bytes, out),
         DType::Q6K => block::dequantize::<BlockQ6K>(bytes, out),
+        DType::IQ2XXS => block::dequantize::<BlockIQ2XXS>(bytes, out),
+        DType::IQ2XS => block::dequantize::<BlockIQ2XS>(bytes, out),
+        DType::IQ2S => block::dequantize::<BlockIQ2S>(bytes, out),
+        DType::IQ3XXS => block::dequantize::<BlockIQ3XXS>(bytes, out),
+        DType::IQ3S => block::dequantize::<BlockIQ3S>(bytes, out),
+        DType::IQ1S => block::dequantize::<BlockIQ1S>(bytes, out),
+        DType::IQ1M => block::dequantize::<BlockIQ1M>(bytes, out),
+        DType::IQ4NL => block::dequantize::<BlockIQ4NL>(bytes, out),
+        DType::IQ4XS => block::dequantize::<BlockIQ4XS>(bytes, out),
+        DType::MXFP4 => block::dequantize::<BlockMXFP4>(bytes, out),
         _ => return Err(QuantError::Unsupported { dtype }),
     }
     Ok(())

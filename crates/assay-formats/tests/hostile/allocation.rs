@@ -3,6 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use assay_formats::gguf::{Gguf, GgufError, Place};
+
 struct Counting;
 
 #[global_allocator]
@@ -37,20 +39,30 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Runs `action`; also returns the most bytes it had on the heap at once.
-pub(crate) fn peak_during<T>(action: impl FnOnce() -> T) -> (T, usize) {
+/// Runs `action`; also returns the most bytes it had on the heap at once, and those it left there.
+fn heap_during<T>(action: impl FnOnce() -> T) -> (T, usize, usize) {
     let before = LIVE.get();
     PEAK.set(before);
     let result = action();
-    (result, (PEAK.get() - before).unsigned_abs())
+    let of = |bytes: isize| (bytes - before).unsigned_abs();
+    (result, of(PEAK.get()), of(LIVE.get()))
 }
 
-/// Fails when parsing a file of `file_bytes` took more than the reader's bound: arrays and text as large as in the
-/// file, a fixed cost for each entry and tensor (at most six times its bytes), and the text of one error.
-pub(crate) fn check_bounded(name: &str, peak_bytes: usize, file_bytes: usize) {
-    let limit = 6 * file_bytes + 512;
+/// The fixed part of an error: the place it names.
+const ERROR_BYTES: usize = size_of::<Place>();
+
+/// Parses `bytes`; fails when that took more heap at once than the file has bytes. A refused file may take the fixed
+/// part of one error besides; the name that the error quotes is counted against the file's bytes.
+pub(crate) fn parse_bounded<'a>(name: &str, bytes: &'a [u8]) -> Result<Gguf<&'a [u8]>, GgufError> {
+    let (result, peak, kept) = heap_during(|| Gguf::parse(bytes));
+    let limit = match &result {
+        Ok(_) => bytes.len(),
+        Err(_) => bytes.len() + ERROR_BYTES,
+    };
     assert!(
-        peak_bytes <= limit,
-        "{name}: {peak_bytes} bytes of heap for a file of {file_bytes}"
+        peak <= limit && kept <= limit,
+        "{name}: {peak} bytes of heap for a file of {}: {result:?}",
+        bytes.len()
     );
+    result
 }

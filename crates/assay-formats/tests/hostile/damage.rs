@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use assay_formats::DType;
-use assay_formats::gguf::{Array, Header, Value};
+use assay_formats::gguf::Gguf;
+use assay_testkit::gguf_value::{Array, Value};
 use assay_testkit::gguf_walk::read_everything;
 use assay_testkit::gguf_writer::GgufWriter;
 use proptest::prelude::*;
@@ -48,10 +49,8 @@ fn good_file() -> Vec<u8> {
 
 /// Parses; whatever comes out must be an error with text or a header that keeps its promises.
 fn check_survives(name: &str, bytes: &[u8]) {
-    let (result, peak) = allocation::peak_during(|| Header::parse(bytes));
-    allocation::check_bounded(name, peak, bytes.len());
-    match result {
-        Ok(header) => read_everything(&header, bytes),
+    match allocation::parse_bounded(name, bytes) {
+        Ok(gguf) => read_everything(&gguf),
         Err(error) => assert!(!error.to_string().is_empty(), "{name}: {error:?}"),
     }
 }
@@ -59,17 +58,17 @@ fn check_survives(name: &str, bytes: &[u8]) {
 #[test]
 fn the_undamaged_file_is_accepted() {
     let bytes = good_file();
-    let header = Header::parse(&bytes).expect("a good file");
-    assert_eq!((header.metadata.len(), header.tensors.len()), (17, 4));
+    let gguf = Gguf::parse(&bytes[..]).expect("a good file");
+    assert_eq!((gguf.metadata().len(), gguf.tensors().len()), (17, 4));
     check_survives("undamaged", &bytes);
 }
 
 #[test]
 fn a_file_cut_at_any_byte_is_refused_with_the_place() {
     let bytes = good_file();
-    let header = Header::parse(&bytes).expect("a good file");
-    let data_end = header
-        .tensors
+    let gguf = Gguf::parse(&bytes[..]).expect("a good file");
+    let data_end = gguf
+        .tensors()
         .iter()
         .map(|tensor| tensor.byte_offset + tensor.byte_len)
         .max();
@@ -84,7 +83,7 @@ fn a_file_cut_at_any_byte_is_refused_with_the_place() {
     }
     for len in data_end..=bytes.len() {
         assert!(
-            Header::parse(&bytes[..len]).is_ok(),
+            Gguf::parse(&bytes[..len]).is_ok(),
             "only padding is missing at {len}"
         );
     }
@@ -92,13 +91,11 @@ fn a_file_cut_at_any_byte_is_refused_with_the_place() {
 
 #[test]
 fn bytes_after_the_last_tensor_are_ignored() {
-    let mut bytes = good_file();
-    let tensors = Header::parse(&bytes).expect("a good file").tensors;
-    bytes.extend_from_slice(&[0xa5; 1001]);
-    assert_eq!(
-        Header::parse(&bytes).expect("padding is fine").tensors,
-        tensors
-    );
+    let bytes = good_file();
+    let padded = [bytes.as_slice(), &[0xa5; 1001]].concat();
+    let (gguf, padded) = (Gguf::parse(bytes), Gguf::parse(padded));
+    let (gguf, padded) = (gguf.expect("a good file"), padded.expect("padding is fine"));
+    assert!(padded.tensors().iter().eq(gguf.tensors().iter()));
 }
 
 /// Files made to cost the most memory per byte: nothing but the smallest entries, tensors or strings.
@@ -122,7 +119,7 @@ fn the_densest_files_stay_within_the_bound() {
     ];
     for (name, file) in files {
         check_survives(name, &file.bytes);
-        Header::parse(&file.bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Gguf::parse(&file.bytes[..]).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 

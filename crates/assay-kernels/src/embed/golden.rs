@@ -28,6 +28,18 @@ cases! {
     "q4_k", Q4K, 0x0706;
     "q5_k", Q5K, 0x0707;
     "q6_k", Q6K, 0x0708;
+    "q2_k", Q2K, 0x0709;
+    "q3_k", Q3K, 0x070a;
+    "iq2_xxs", IQ2XXS, 0x070b;
+    "iq2_xs", IQ2XS, 0x070c;
+    "iq2_s", IQ2S, 0x070d;
+    "iq3_xxs", IQ3XXS, 0x070e;
+    "iq3_s", IQ3S, 0x070f;
+    "iq1_s", IQ1S, 0x0710;
+    "iq1_m", IQ1M, 0x0711;
+    "iq4_nl", IQ4NL, 0x0712;
+    "iq4_xs", IQ4XS, 0x0713;
+    "mxfp4", MXFP4, 0x0714;
 }
 
 fn rows(_cx: &Compute, dtype: DType, seed: u64) -> blake3::Hash {

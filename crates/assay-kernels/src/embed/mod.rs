@@ -164,7 +164,13 @@ mod tests {
     #[test]
     fn raw_and_packed_tables_agree() {
         let (num_rows, k, ids) = (37, 512, [36, 0, 5, 5, 16]);
-        for dtype in [DType::Q8_0, DType::Q4_1, DType::Q5K] {
+        for dtype in [
+            DType::Q8_0,
+            DType::Q4_1,
+            DType::Q5K,
+            DType::IQ1M,
+            DType::MXFP4,
+        ] {
             let bytes = table_bytes(dtype, num_rows, k);
             let packed = PackedMatrix::pack(dtype, num_rows, k, &bytes).unwrap();
             let raw = RawTable::new(dtype, num_rows, k, &bytes).unwrap();
@@ -199,7 +205,7 @@ mod tests {
         ));
         let partial = RawTable::new(DType::Q8_0, 4, 33, &bytes);
         assert!(matches!(partial, Err(EmbedError::Quant(_))));
-        let unsupported = RawTable::new(DType::IQ1M, 0, 256, &[]);
+        let unsupported = RawTable::new(DType::TQ1_0, 0, 256, &[]);
         assert!(matches!(
             unsupported,
             Err(EmbedError::Quant(QuantError::Unsupported { .. }))

@@ -7,6 +7,16 @@ use super::formats::PackedFormat;
 use super::quants::{BLOCK, PANEL_ROWS};
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Fills a chunk (by number) with bytes that were packed before; whether it could. Called from several threads.
+pub(super) type ReadChunk<'a> = dyn Fn(usize, &mut [u8]) -> bool + Sync + 'a;
+
+/// Bytes of all panels of a matrix `[n, k]`, where that fits the address space.
+pub(super) fn total_bytes(format: &dyn PackedFormat, n: usize, k: usize) -> Option<usize> {
+    n.div_ceil(PANEL_ROWS)
+        .checked_mul(format.panel_bytes(k / BLOCK))
+}
 
 /// Panels of a matrix `[n, k]`; shapes were checked by whoever packed it.
 #[derive(Debug)]
@@ -29,18 +39,10 @@ impl BlockMatrix {
         row_bytes: usize,
     ) -> Result<Self, PackError> {
         let num_blocks = k / BLOCK;
-        let panel_bytes = format.panel_bytes(num_blocks);
+        let mut matrix = Self::zeroed(arena, format, n, k)?;
+        let panel_bytes = matrix.panel_bytes;
         let num_groups = n.div_ceil(PANEL_ROWS);
-        let total = num_groups
-            .checked_mul(panel_bytes)
-            .ok_or(PackError::InvalidShape { n, k })?;
-        let mut panels = arena
-            .allocate(total)
-            .map_err(|source| PackError::OutOfMemory {
-                bytes: total,
-                source,
-            })?;
-        let shared = DisjointSlice::new(panels.bytes_mut());
+        let shared = DisjointSlice::new(matrix.panels.bytes_mut());
         cx.pool.run(num_groups, &|group| {
             // SAFETY: each group is one task and panels are disjoint.
             let panel = unsafe { shared.part(group * panel_bytes, panel_bytes) };
@@ -49,10 +51,50 @@ impl BlockMatrix {
                 format.pack_row(raw_row, num_blocks, panel, row);
             }
         });
+        Ok(matrix)
+    }
+
+    /// Takes panels that were packed before: `read` fills each chunk of `chunk_bytes`, on the threads of `cx`.
+    /// `None` when it could not fill one.
+    pub(super) fn read(
+        arena: &mut WeightArena,
+        cx: &Compute,
+        format: &'static dyn PackedFormat,
+        n: usize,
+        k: usize,
+        chunk_bytes: usize,
+        read: &ReadChunk<'_>,
+    ) -> Result<Option<Self>, PackError> {
+        let mut matrix = Self::zeroed(arena, format, n, k)?;
+        let total = matrix.panels().len();
+        let shared = DisjointSlice::new(matrix.panels.bytes_mut());
+        let failed = AtomicBool::new(false);
+        cx.pool.run(total.div_ceil(chunk_bytes), &|chunk| {
+            let start = chunk * chunk_bytes;
+            // SAFETY: each chunk is one task and chunks are disjoint.
+            let bytes = unsafe { shared.part(start, chunk_bytes.min(total - start)) };
+            if !failed.load(Ordering::Relaxed) && !read(chunk, bytes) {
+                failed.store(true, Ordering::Relaxed);
+            }
+        });
+        Ok((!failed.into_inner()).then_some(matrix))
+    }
+
+    /// A matrix whose panels are all zero, to be filled.
+    fn zeroed(
+        arena: &mut WeightArena,
+        format: &'static dyn PackedFormat,
+        n: usize,
+        k: usize,
+    ) -> Result<Self, PackError> {
+        let bytes = total_bytes(format, n, k).ok_or(PackError::InvalidShape { n, k })?;
+        let panels = arena
+            .allocate(bytes)
+            .map_err(|source| PackError::OutOfMemory { bytes, source })?;
         Ok(Self {
             format,
             k,
-            panel_bytes,
+            panel_bytes: format.panel_bytes(k / BLOCK),
             panels,
         })
     }

@@ -8,33 +8,65 @@ use crate::quantize::ActivationProfile::{self, A8, A16};
 use crate::testing::SeededGenerator;
 use assay_formats::DType;
 
+/// What a case multiplies; `k` is rounded up to whole blocks.
+struct Shape {
+    num_tokens: usize,
+    n: usize,
+    k: usize,
+}
+
+/// The common formats.
+const LARGE: Shape = Shape {
+    num_tokens: 7,
+    n: 35,
+    k: 608,
+};
+/// The others: all cases together must fit the time of a start.
+const SMALL: Shape = Shape {
+    num_tokens: 5,
+    n: 19,
+    k: 288,
+};
+
 macro_rules! cases {
-    ($($name:literal, $dtype:ident, $seed:literal;)*) => {
+    ($($name:literal, $dtype:ident, $seed:literal, $shape:ident;)*) => {
         pub(crate) const CASES: &[GoldenCase] = &[$(
             GoldenCase {
                 name: concat!("matmul/", $name, "/a16"),
-                run: |cx| product(cx, DType::$dtype, A16, $seed),
+                run: |cx| product(cx, DType::$dtype, A16, $seed, &$shape),
             },
             GoldenCase {
                 name: concat!("matmul/", $name, "/a8"),
-                run: |cx| product(cx, DType::$dtype, A8, $seed),
+                run: |cx| product(cx, DType::$dtype, A8, $seed, &$shape),
             },
         )*];
     };
 }
 
 cases! {
-    "q8_0", Q8_0, 0x0501;
-    "q4_0", Q4_0, 0x0502;
-    "q4_1", Q4_1, 0x0503;
-    "q5_0", Q5_0, 0x0504;
-    "q5_1", Q5_1, 0x0505;
-    "q4_k", Q4K, 0x0506;
-    "q5_k", Q5K, 0x0507;
-    "q6_k", Q6K, 0x0508;
+    "q8_0", Q8_0, 0x0501, LARGE;
+    "q4_0", Q4_0, 0x0502, LARGE;
+    "q4_1", Q4_1, 0x0503, LARGE;
+    "q5_0", Q5_0, 0x0504, LARGE;
+    "q5_1", Q5_1, 0x0505, LARGE;
+    "q4_k", Q4K, 0x0506, LARGE;
+    "q5_k", Q5K, 0x0507, LARGE;
+    "q6_k", Q6K, 0x0508, LARGE;
+    "q2_k", Q2K, 0x0509, SMALL;
+    "q3_k", Q3K, 0x050a, SMALL;
+    "iq2_xxs", IQ2XXS, 0x050b, SMALL;
+    "iq2_xs", IQ2XS, 0x050c, SMALL;
+    "iq2_s", IQ2S, 0x050d, SMALL;
+    "iq3_xxs", IQ3XXS, 0x050e, SMALL;
+    "iq3_s", IQ3S, 0x050f, SMALL;
+    "iq1_s", IQ1S, 0x0510, SMALL;
+    "iq1_m", IQ1M, 0x0511, SMALL;
+    "iq4_nl", IQ4NL, 0x0512, SMALL;
+    "iq4_xs", IQ4XS, 0x0513, SMALL;
+    "mxfp4", MXFP4, 0x0514, SMALL;
 }
 
-/// Raw blocks whose quants and small integers take every value and whose f16 are finite, subnormals
+/// Raw blocks whose quants and small integers take every value and whose scales are finite, subnormals
 /// among them.
 pub(crate) fn raw_blocks(
     generator: &mut SeededGenerator,
@@ -43,11 +75,16 @@ pub(crate) fn raw_blocks(
 ) -> Vec<u8> {
     let num_blocks = elements / dtype.block_len();
     let mut bytes = generator.bytes(num_blocks * dtype.block_bytes());
-    // The upper byte of each f16; clearing its top exponent bit leaves no infinity or NaN.
+    // The upper byte of each f16; clearing its top exponent bit leaves no infinity or NaN. Of MXFP4 the
+    // exponent, which then leaves room for the products.
     let upper_bytes: &[usize] = match dtype {
-        DType::Q8_0 | DType::Q4_0 | DType::Q5_0 => &[1],
+        DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[1, 3],
+        DType::Q2K => &[81, 83],
+        DType::Q3K => &[109],
         DType::Q6K => &[209],
-        _ => &[1, 3],
+        DType::IQ1M => &[55],
+        DType::MXFP4 => &[0],
+        _ => &[1],
     };
     for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
         for &at in upper_bytes {
@@ -57,9 +94,14 @@ pub(crate) fn raw_blocks(
     bytes
 }
 
-fn product(cx: &Compute, dtype: DType, profile: ActivationProfile, seed: u64) -> blake3::Hash {
-    let (num_tokens, n) = (7, 35);
-    let k = 608_usize.next_multiple_of(dtype.block_len());
+fn product(
+    cx: &Compute,
+    dtype: DType,
+    profile: ActivationProfile,
+    seed: u64,
+    &Shape { num_tokens, n, k }: &Shape,
+) -> blake3::Hash {
+    let k = k.next_multiple_of(dtype.block_len());
     let mut generator = SeededGenerator::new(seed);
     let bytes = raw_blocks(&mut generator, dtype, n * k);
     let w = PackedMatrix::pack(dtype, n, k, &bytes).expect("the bytes fit the shape");

@@ -27,7 +27,7 @@ mod split;
 
 pub use arena::WeightArena;
 pub use input::Activations;
-pub use packed::{PackError, PackedMatrix};
+pub use packed::{LAYOUT_VERSION, PackError, PackedMatrix, supported_types};
 
 use crate::Compute;
 use crate::disjoint::DisjointSlice;

@@ -2,7 +2,7 @@
 //! files beyond the bytes it is given.
 
 use super::arena::WeightArena;
-use super::blocks::BlockMatrix;
+use super::blocks::{self, BlockMatrix, ReadChunk};
 use super::checksum::{self, RowHash};
 use super::formats::packed_format;
 use crate::float_matmul::{FloatMatrix, FloatType};
@@ -11,11 +11,18 @@ use assay_formats::DType;
 use assay_formats::quant::dequantize;
 use std::num::NonZeroUsize;
 
+/// Version of the panels' layout, the same for every instruction set. Whatever changes a byte of a panel raises it:
+/// panels outlive a process where they are cached on disk.
+pub const LAYOUT_VERSION: u32 = 1;
+
 /// Why a matrix cannot be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// No kernel reads this element type.
-    #[error("matrices of type {dtype} are not supported")]
+    #[error(
+        "matrices of type {dtype} are not supported; requantise the file to one of {}",
+        supported_names()
+    )]
     UnsupportedType {
         /// The matrix's element type.
         dtype: DType,
@@ -123,6 +130,57 @@ impl PackedMatrix {
         })
     }
 
+    /// Bytes of [`PackedMatrix::panels`] of such a matrix; `None` when its type is not kept in panels, or the shape is
+    /// not one of whole blocks.
+    pub fn panels_len(dtype: DType, n: usize, k: usize) -> Option<usize> {
+        let format = packed_format(dtype)?;
+        if n == 0 || k == 0 || !k.is_multiple_of(dtype.block_len()) {
+            return None;
+        }
+        blocks::total_bytes(format, n, k)
+    }
+
+    /// The packed bytes, where the type is kept in panels: what [`PackedMatrix::read_in`] takes back.
+    pub fn panels(&self) -> Option<&[u8]> {
+        match &self.storage {
+            Storage::Blocks(blocks) => Some(blocks.panels()),
+            Storage::Floats(_) => None,
+        }
+    }
+
+    /// A matrix from panels packed before, on the threads of `cx`: `read` fills each chunk of `chunk_bytes` (fewer at
+    /// the end) and says whether it could. `Ok(None)` when it could not fill one.
+    ///
+    /// The caller answers for the bytes: any bytes give some matrix, only the packed ones give the right one.
+    ///
+    /// # Errors
+    /// [`PackError::UnsupportedType`] when the type is not kept in panels, [`PackError::InvalidShape`],
+    /// [`PackError::OutOfMemory`].
+    ///
+    /// # Panics
+    /// When `chunk_bytes` is zero.
+    pub fn read_in(
+        arena: &mut WeightArena,
+        cx: &Compute,
+        dtype: DType,
+        n: usize,
+        k: usize,
+        chunk_bytes: usize,
+        read: &ReadChunk<'_>,
+    ) -> Result<Option<Self>, PackError> {
+        let format = packed_format(dtype).ok_or(PackError::UnsupportedType { dtype })?;
+        if Self::panels_len(dtype, n, k).is_none() {
+            return Err(PackError::InvalidShape { n, k });
+        }
+        let matrix = BlockMatrix::read(arena, cx, format, n, k, chunk_bytes, read)?;
+        Ok(matrix.map(|blocks| Self {
+            dtype,
+            n,
+            k,
+            storage: Storage::Blocks(blocks),
+        }))
+    }
+
     /// Element type of the source.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -206,6 +264,20 @@ impl PackedMatrix {
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }
+}
+
+/// Every element type that can be packed, in the order of their numbers.
+pub fn supported_types() -> impl Iterator<Item = DType> {
+    let supported = |dtype: &DType| float_type(*dtype).is_some() || packed_format(*dtype).is_some();
+    DType::ALL.iter().copied().filter(supported)
+}
+
+/// Their names, for an error.
+fn supported_names() -> String {
+    supported_types()
+        .map(DType::name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The float kernels' name of `dtype`, if it is unquantised and they read it.

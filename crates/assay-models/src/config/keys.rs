@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use assay_formats::Metadata;
-use assay_formats::gguf::{Array, Value};
+use assay_formats::gguf::Value;
 
 use super::{Architecture, LayerType};
 use crate::error::ModelError;
@@ -13,12 +13,12 @@ const DEFAULT_SLIDING_PERIOD: u32 = 6;
 
 /// The metadata of a file, read under an architecture's prefix.
 pub(super) struct Keys<'a> {
-    metadata: &'a Metadata,
+    metadata: Metadata<'a>,
     prefix: &'static str,
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn new(metadata: &'a Metadata, prefix: &'static str) -> Self {
+    pub(super) fn new(metadata: Metadata<'a>, prefix: &'static str) -> Self {
         Self { metadata, prefix }
     }
 
@@ -115,11 +115,13 @@ impl<'a> Keys<'a> {
         };
         let full = self.full(key);
         let flags: Vec<bool> = match self.metadata.get(&full) {
-            Some(Value::Array(Array::Bool(flags))) => flags.clone(),
-            Some(Value::Array(_)) => {
-                let numbers = self.metadata.u32_array(&full)?.unwrap_or_default();
-                numbers.iter().map(|&number| number != 0).collect()
-            }
+            Some(Value::Array(array)) => match array.bools() {
+                Some(flags) => flags.collect(),
+                None => {
+                    let numbers = self.metadata.u32_array(&full)?.into_iter().flatten();
+                    numbers.map(|number| number != 0).collect()
+                }
+            },
             _ => {
                 let period = self.u32_if_present(key)?.unwrap_or(DEFAULT_SLIDING_PERIOD);
                 self.require(key, period, period > 0, || {

@@ -26,7 +26,7 @@ impl Matrix {
     }
 
     /// Packs `bytes`, `n` rows of `k` elements of `dtype`, into `arena`.
-    pub(crate) fn fill(
+    pub(crate) fn pack(
         &self,
         arena: &mut WeightArena,
         cx: &Compute,
@@ -34,9 +34,14 @@ impl Matrix {
         bytes: &[u8],
     ) -> Result<(), PackError> {
         let packed = PackedMatrix::pack_in(arena, cx, dtype, self.n, self.k, bytes)?;
+        self.fill(packed);
+        Ok(())
+    }
+
+    /// Takes `packed`, of the same shape, as the weights.
+    pub(crate) fn fill(&self, packed: PackedMatrix) {
         // A tensor is asked for once, so a second fill cannot happen; if it did, the first would stand.
         self.packed.get_or_init(|| packed);
-        Ok(())
     }
 
     /// Outputs.
@@ -49,7 +54,8 @@ impl Matrix {
         self.k
     }
 
-    fn packed(&self) -> &PackedMatrix {
+    /// The weights, once they are filled.
+    pub(crate) fn packed(&self) -> &PackedMatrix {
         self.packed
             .get()
             .expect("loading fills every matrix before a model exists")

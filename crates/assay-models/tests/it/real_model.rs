@@ -42,10 +42,11 @@ fn model_file(name: &str) -> PathBuf {
     path
 }
 
-fn load(name: &str, numerics: Numerics, isa: Isa) -> Model {
+fn load(name: &str, numerics: Numerics, isa: Isa, num_threads: usize) -> Model {
     let mut setup = Setup::new(model_file(name));
     setup.numerics = numerics;
     setup.isa = isa;
+    setup.num_threads = num_threads;
     setup.num_kv_blocks = 192;
     setup.load()
 }
@@ -222,7 +223,10 @@ fn report(what: &str, distance: &Distance) {
 /// `num_greedy` is the least number of greedy tokens that must have been recorded.
 fn check_exact(name: &str, file: &str, num_greedy: usize) {
     let recording = Recording::read(name);
-    let distance = measure(&recording, &mut load(file, Numerics::Exact, Isa::detect()));
+    let distance = measure(
+        &recording,
+        &mut load(file, Numerics::Exact, Isa::detect(), 2),
+    );
     report(&format!("{name}, exact"), &distance);
     assert!(mean(&distance.true_token) <= 0.003, "mean |d logprob|");
     assert!(
@@ -248,7 +252,10 @@ fn check_exact(name: &str, file: &str, num_greedy: usize) {
 
 fn check_fast(name: &str, file: &str, p99: f64) {
     let recording = Recording::read(name);
-    let distance = measure(&recording, &mut load(file, Numerics::Fast, Isa::detect()));
+    let distance = measure(
+        &recording,
+        &mut load(file, Numerics::Fast, Isa::detect(), 2),
+    );
     report(&format!("{name}, fast"), &distance);
     assert!(mean(&distance.kl) <= 4e-3, "mean KL");
     assert!(
@@ -261,35 +268,68 @@ fn check_fast(name: &str, file: &str, p99: f64) {
     );
 }
 
-/// A prompt's last row is the same bits on every instruction set.
-fn check_isas(name: &str, file: &str) {
-    let recording = Recording::read(name);
-    let token_ids = &recording.prompts[0].token_ids[..12];
+/// Threads that a run may have: fewer than the cores of most machines, as many, and more.
+const NUM_THREADS: [usize; 4] = [1, 2, 3, 7];
+
+/// Tokens of the prompt whose logits every way of computing must agree on.
+const HASHED_TOKENS: usize = 300;
+
+/// Hash of the bits of a prompt's logits: of some rows on the way and of the last, whole.
+fn hash_of_logits(model: &mut Model, token_ids: &[u32]) -> blake3::Hash {
     let blocks = blocks(0, token_ids.len());
-    let mut rows = Vec::new();
-    for isa in Isa::available() {
-        let mut batch = batch(&[Chunk {
-            token_ids,
-            first_position: 0,
-            blocks: &blocks,
-        }]);
-        batch.logit_rows = vec![11];
-        let logits = load(file, Numerics::Exact, isa).forward(&batch).unwrap();
-        let bits: Vec<u32> = logits.row(0).iter().map(|logit| logit.to_bits()).collect();
-        rows.push((isa, bits));
+    let mut batch = batch(&[Chunk {
+        token_ids,
+        first_position: 0,
+        blocks: &blocks,
+    }]);
+    // A row depends on all before it, so these hold the others to account; the head of all of them would only take longer.
+    batch.logit_rows = (0..token_ids.len() as u32).rev().step_by(37).collect();
+    batch.logit_rows.reverse();
+    let logits = model.forward(&batch).unwrap();
+    let mut hasher = blake3::Hasher::new();
+    for row in 0..logits.num_rows() {
+        for logit in logits.row(row) {
+            hasher.update(&logit.to_bits().to_le_bytes());
+        }
     }
-    let (_, expected) = &rows[0];
-    for (isa, found) in &rows {
-        let differs = found
-            .iter()
-            .zip(expected)
-            .position(|(found, expected)| found != expected);
-        assert_eq!(
-            differs,
-            None,
-            "{name}: first id that differs on {}",
-            isa.name()
-        );
+    hasher.finalize()
+}
+
+/// A prompt's logits are the same bits on every instruction set and any number of threads. The scalar reference is slow,
+/// so it runs once, on all cores.
+fn check_isas_and_threads(name: &str, file: &str) {
+    let recording = Recording::read(name);
+    let prompt = recording
+        .prompts
+        .iter()
+        .find(|prompt| prompt.token_ids.len() >= HASHED_TOKENS)
+        .expect("a long prompt is recorded");
+    let token_ids = &prompt.token_ids[..HASHED_TOKENS];
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let mut expected = None;
+    for isa in Isa::available() {
+        let all_threads = if isa == Isa::SCALAR {
+            &[cores][..]
+        } else {
+            &NUM_THREADS[..]
+        };
+        for &num_threads in all_threads {
+            let started = std::time::Instant::now();
+            let mut model = load(file, Numerics::Exact, isa, num_threads);
+            let found = hash_of_logits(&mut model, token_ids);
+            println!(
+                "{name}, {}, {num_threads} threads: {:.1} s",
+                isa.name(),
+                started.elapsed().as_secs_f64()
+            );
+            let expected = *expected.get_or_insert(found);
+            assert_eq!(
+                found,
+                expected,
+                "{name}, {}, {num_threads} threads",
+                isa.name()
+            );
+        }
     }
 }
 
@@ -304,8 +344,8 @@ fn smollm2_fast() {
 }
 
 #[test]
-fn smollm2_on_every_isa() {
-    check_isas("smollm2", SMOLLM2);
+fn smollm2_on_every_isa_and_any_threads() {
+    check_isas_and_threads("smollm2", SMOLLM2);
 }
 
 #[test]
@@ -319,6 +359,6 @@ fn gemma3_fast() {
 }
 
 #[test]
-fn gemma3_on_every_isa() {
-    check_isas("gemma3", GEMMA3);
+fn gemma3_on_every_isa_and_any_threads() {
+    check_isas_and_threads("gemma3", GEMMA3);
 }

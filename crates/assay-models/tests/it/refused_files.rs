@@ -1,9 +1,9 @@
 //! Files that no model can have, or that we do not run: an error that names the key or the tensors.
 
 use assay_formats::GgufFile;
-use assay_formats::gguf::{Array, StringArray, Value};
 use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::{LoadOptions, Model, ModelError, Numerics};
+use assay_testkit::gguf_value::{Array, Value};
 use assay_testkit::tiny_model::TinyModel;
 use std::num::NonZeroUsize;
 
@@ -16,6 +16,7 @@ fn options<'a>() -> LoadOptions<'a> {
         numerics: Numerics::Exact,
         compute: Compute::new(Isa::detect(), ThreadPool::new(NonZeroUsize::MIN)),
         progress: None,
+        packed_cache: None,
     }
 }
 
@@ -197,7 +198,7 @@ fn vocabularies_that_disagree() {
     check_llama(
         &["tokenizer.ggml.tokens", "an array of 3", "100 tokens"],
         "tokenizer.ggml.tokens",
-        Value::Array(Array::String(StringArray::from_iter(["a", "b", "c"]))),
+        Value::Array(Array::String(["a", "b", "c"].map(str::to_owned).to_vec())),
     );
     check_llama(
         &["token_embd.weight", "[256, 100]", "[256, 101]"],
@@ -268,11 +269,11 @@ fn types_that_no_kernel_reads() {
     use assay_formats::DType;
     check_refused(
         TinyModel::llama,
-        &["blk.1.attn_q.weight", "IQ2_XXS"],
+        &["blk.1.attn_q.weight", "TQ1_0", "requantise", "Q4_K"],
         |model| {
             let tensor = model.tensor_mut("blk.1.attn_q.weight");
-            tensor.dtype = DType::IQ2XXS;
-            tensor.bytes = vec![0; 256 * DType::IQ2XXS.block_bytes()];
+            tensor.dtype = DType::TQ1_0;
+            tensor.bytes = vec![0; 256 * DType::TQ1_0.block_bytes()];
         },
     );
     check_refused(

@@ -65,6 +65,7 @@ impl Setup {
                 ThreadPool::new(NonZeroUsize::new(self.num_threads).unwrap()),
             ),
             progress: None,
+            packed_cache: None,
         };
         Model::load(&file, options)
             .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))

@@ -46,6 +46,7 @@ pub(crate) fn start() -> World {
         numerics: Numerics::Exact,
         compute: Compute::new(Isa::detect(), ThreadPool::new(threads)),
         progress: None,
+        packed_cache: None,
     };
     let model = Model::load(&file, options).expect("a known model");
     let ids = 0..u32::try_from(tokenizer.vocab_size()).expect("small");

@@ -1,7 +1,7 @@
 //! The test vocabulary: the 256 bytes, some pieces of several bytes, and two control tokens; read by the real
 //! tokenizer from a GGUF file made here.
 
-use assay_formats::gguf::Header;
+use assay_formats::gguf::Gguf;
 use assay_testkit::gguf_writer::GgufWriter;
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
@@ -84,8 +84,8 @@ pub(crate) fn tokenizer() -> Tokenizer {
         .str_array("tokenizer.ggml.merges", std::iter::empty::<&str>())
         .u32("tokenizer.ggml.eos_token_id", END)
         .build();
-    let header = Header::parse(&file).expect("a valid file");
-    Tokenizer::from_metadata(&header.metadata).expect("a valid vocabulary")
+    let gguf = Gguf::parse(file).expect("a valid file");
+    Tokenizer::from_metadata(gguf.metadata()).expect("a valid vocabulary")
 }
 
 /// The template `source`.

@@ -48,7 +48,7 @@ pub(crate) struct Bpe {
 
 impl Bpe {
     pub(crate) fn from_metadata(
-        metadata: &Metadata,
+        metadata: Metadata<'_>,
         vocab: &Vocab,
         pre_tokenizer: PreTokenizer,
         alphabet: Alphabet,
@@ -149,7 +149,7 @@ impl Bpe {
 
 /// Merges that would spell a control token are left out: plain text never becomes one.
 fn read_merges(
-    metadata: &Metadata,
+    metadata: Metadata<'_>,
     vocab: &Vocab,
 ) -> Result<HashMap<(u32, u32), Merge>, TokenizerError> {
     let rules = metadata
@@ -157,7 +157,7 @@ fn read_merges(
         .ok_or(TokenizerError::MissingKey { key: MERGES })?;
     let mut merges = HashMap::with_capacity(rules.len());
     let mut joined = String::new();
-    for (index, rule) in rules.iter().enumerate() {
+    for (index, rule) in rules.enumerate() {
         let error = |problem| TokenizerError::Merge {
             index,
             rule: rule.to_owned(),

@@ -21,7 +21,7 @@ pub(crate) struct SentencePiece {
 
 impl SentencePiece {
     pub(crate) fn from_metadata(
-        metadata: &Metadata,
+        metadata: Metadata<'_>,
         vocab: &Vocab,
         unknown: Option<u32>,
     ) -> Result<SentencePiece, TokenizerError> {
@@ -37,9 +37,7 @@ impl SentencePiece {
         }
         let orders = (0..)
             .zip(scores)
-            .map(|(id, &score)| {
-                merge_order(score).ok_or(TokenizerError::Score { id, found: score })
-            })
+            .map(|(id, score)| merge_order(score).ok_or(TokenizerError::Score { id, found: score }))
             .collect::<Result<_, _>>()?;
         Ok(SentencePiece {
             orders,

@@ -1,6 +1,6 @@
 //! Tokenizers from small definitions made here: what is refused, and the rules that single files decide.
 
-use assay_formats::gguf::Header;
+use assay_formats::gguf::Gguf;
 use assay_testkit::gguf_writer::GgufWriter;
 use assay_tokenizer::{EncodeOptions, SpecialText, SpecialTokens, Tokenizer, TokenizerError};
 
@@ -11,8 +11,8 @@ const USER_DEFINED: i32 = 4;
 const BYTE: i32 = 6;
 
 fn tokenizer(file: &GgufWriter) -> Result<Tokenizer, TokenizerError> {
-    let header = Header::parse(&file.build()).unwrap();
-    Tokenizer::from_metadata(&header.metadata)
+    let gguf = Gguf::parse(file.build()).unwrap();
+    Tokenizer::from_metadata(gguf.metadata())
 }
 
 /// A SentencePiece vocabulary: text, score, type.

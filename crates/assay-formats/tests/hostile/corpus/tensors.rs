@@ -140,9 +140,13 @@ pub(super) fn cases() -> Vec<Case> {
             40,
             "not a whole number of NVFP4 blocks of 64",
         ),
-        typed("type 4 (withdrawn)", 4, "type 4 is not known to assay"),
-        typed("type 9 (never in files)", 9, "type 9 is not known to assay"),
-        typed("type 31 (withdrawn)", 31, "type 31 is not known to assay"),
+        typed("type 4 (withdrawn)", 4, "type 4 is Q4_2, which assay"),
+        typed("type 9 (in memory only)", 9, "type 9 is Q8_1, which assay"),
+        typed(
+            "type 31 (withdrawn)",
+            31,
+            "type 31 is Q4_0_4_4, which assay",
+        ),
         typed(
             "type 999 (fault 189)",
             999,

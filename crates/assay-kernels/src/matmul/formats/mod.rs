@@ -4,6 +4,7 @@
 mod k_quants;
 mod legacy;
 mod registry;
+mod tables;
 
 pub(crate) use registry::{PackedFormat, packed_format};
 

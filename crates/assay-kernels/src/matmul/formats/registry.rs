@@ -10,12 +10,14 @@ use crate::matmul::{corrections, kernels};
 use crate::quantize::QuantizedActivations;
 use assay_formats::DType;
 use assay_formats::quant::{
-    BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
+    BlockIQ1M, BlockIQ1S, BlockIQ2S, BlockIQ2XS, BlockIQ2XXS, BlockIQ3S, BlockIQ3XXS, BlockIQ4NL,
+    BlockIQ4XS, BlockMXFP4, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0,
+    BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
 };
 use std::marker::PhantomData;
 
 /// Widest record of any scale layout.
-const MAX_RECORD_BYTES: usize = 32;
+const MAX_RECORD_BYTES: usize = 36;
 
 /// What a packed matrix can ask of its format. Rows are `row` 0..16 of one panel.
 pub(crate) trait PackedFormat: Send + Sync + std::fmt::Debug {
@@ -43,9 +45,21 @@ pub(crate) fn packed_format(dtype: DType) -> Option<&'static dyn PackedFormat> {
         DType::Q4_1 => &Packed::<BlockQ4_1>(PhantomData),
         DType::Q5_0 => &Packed::<BlockQ5_0>(PhantomData),
         DType::Q5_1 => &Packed::<BlockQ5_1>(PhantomData),
+        DType::Q2K => &Packed::<BlockQ2K>(PhantomData),
+        DType::Q3K => &Packed::<BlockQ3K>(PhantomData),
         DType::Q4K => &Packed::<BlockQ4K>(PhantomData),
         DType::Q5K => &Packed::<BlockQ5K>(PhantomData),
         DType::Q6K => &Packed::<BlockQ6K>(PhantomData),
+        DType::IQ4NL => &Packed::<BlockIQ4NL>(PhantomData),
+        DType::IQ4XS => &Packed::<BlockIQ4XS>(PhantomData),
+        DType::IQ3XXS => &Packed::<BlockIQ3XXS>(PhantomData),
+        DType::IQ3S => &Packed::<BlockIQ3S>(PhantomData),
+        DType::IQ2XXS => &Packed::<BlockIQ2XXS>(PhantomData),
+        DType::IQ2XS => &Packed::<BlockIQ2XS>(PhantomData),
+        DType::IQ2S => &Packed::<BlockIQ2S>(PhantomData),
+        DType::IQ1S => &Packed::<BlockIQ1S>(PhantomData),
+        DType::IQ1M => &Packed::<BlockIQ1M>(PhantomData),
+        DType::MXFP4 => &Packed::<BlockMXFP4>(PhantomData),
         _ => return None,
     })
 }

@@ -8,12 +8,18 @@
 mod eight_bit;
 mod five_bit;
 mod four_bit;
+pub(crate) mod look_up;
 mod six_bit;
+mod three_bit;
+mod two_bit;
 
 pub(crate) use eight_bit::U8;
 pub(crate) use five_bit::U5;
 pub(crate) use four_bit::U4;
+pub(crate) use look_up::LookUp;
 pub(crate) use six_bit::U6;
+pub(crate) use three_bit::U3;
+pub(crate) use two_bit::U2;
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256i, __m512i};
@@ -78,6 +84,8 @@ mod tests {
 
     #[test]
     fn storing_quants_is_a_permutation() {
+        check_round_trip::<U2>(2);
+        check_round_trip::<U3>(3);
         check_round_trip::<U4>(4);
         check_round_trip::<U5>(5);
         check_round_trip::<U6>(6);

@@ -5,11 +5,13 @@
 
 mod half_offset;
 mod half_scale;
+mod power_scale;
 mod super_offset;
 mod super_signed;
 
 pub(crate) use half_offset::HalfScaleOffset;
 pub(crate) use half_scale::HalfScale;
+pub(crate) use power_scale::PowerScale;
 pub(crate) use super_offset::SuperScaleOffset;
 pub(crate) use super_signed::SuperScaleSigned;
 

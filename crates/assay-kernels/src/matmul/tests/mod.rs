@@ -1,7 +1,8 @@
 //! Matrices of every format with ordinary, extreme and non-finite scales, for the tests beside this
-//! file: bit-equality, packing, and products near the real ones.
+//! file: bit-equality, the contract's chain by other means, packing, and products near the real ones.
 
 mod bit_equal;
+mod contract;
 mod packing;
 mod product;
 
@@ -12,47 +13,66 @@ use crate::{Compute, Isa, ThreadPool};
 use assay_formats::DType;
 use std::num::NonZeroUsize;
 
-/// A format under test: block elements, block bytes, byte offsets of its f16 fields.
+/// A format under test.
 struct Case {
     dtype: DType,
     block_elements: usize,
     block_bytes: usize,
-    halves: &'static [usize],
+    scales: ScaleField,
 }
 
-const fn case(
-    dtype: DType,
-    block_elements: usize,
-    block_bytes: usize,
-    halves: &'static [usize],
-) -> Case {
+/// Where a block keeps what scales it.
+enum ScaleField {
+    /// f16 at these bytes.
+    Halves(&'static [usize]),
+    /// An f16 in the top nibbles of the four words from this byte on.
+    Nibbles(usize),
+    /// An exponent byte.
+    Exponent(usize),
+}
+
+use ScaleField::{Exponent, Halves, Nibbles};
+
+const fn case(dtype: DType, block_elements: usize, block_bytes: usize, scales: ScaleField) -> Case {
     Case {
         dtype,
         block_elements,
         block_bytes,
-        halves,
+        scales,
     }
 }
 
-const CASES: [Case; 8] = [
-    case(DType::Q8_0, 32, 34, &[0]),
-    case(DType::Q4_0, 32, 18, &[0]),
-    case(DType::Q4_1, 32, 20, &[0, 2]),
-    case(DType::Q5_0, 32, 22, &[0]),
-    case(DType::Q5_1, 32, 24, &[0, 2]),
-    case(DType::Q4K, 256, 144, &[0, 2]),
-    case(DType::Q5K, 256, 176, &[0, 2]),
-    case(DType::Q6K, 256, 210, &[208]),
+const CASES: [Case; 20] = [
+    case(DType::Q8_0, 32, 34, Halves(&[0])),
+    case(DType::Q4_0, 32, 18, Halves(&[0])),
+    case(DType::Q4_1, 32, 20, Halves(&[0, 2])),
+    case(DType::Q5_0, 32, 22, Halves(&[0])),
+    case(DType::Q5_1, 32, 24, Halves(&[0, 2])),
+    case(DType::Q2K, 256, 84, Halves(&[80, 82])),
+    case(DType::Q3K, 256, 110, Halves(&[108])),
+    case(DType::Q4K, 256, 144, Halves(&[0, 2])),
+    case(DType::Q5K, 256, 176, Halves(&[0, 2])),
+    case(DType::Q6K, 256, 210, Halves(&[208])),
+    case(DType::IQ2XXS, 256, 66, Halves(&[0])),
+    case(DType::IQ2XS, 256, 74, Halves(&[0])),
+    case(DType::IQ2S, 256, 82, Halves(&[0])),
+    case(DType::IQ3XXS, 256, 98, Halves(&[0])),
+    case(DType::IQ3S, 256, 110, Halves(&[0])),
+    case(DType::IQ1S, 256, 50, Halves(&[0])),
+    case(DType::IQ1M, 256, 56, Nibbles(48)),
+    case(DType::IQ4NL, 32, 18, Halves(&[0])),
+    case(DType::IQ4XS, 256, 136, Halves(&[0])),
+    case(DType::MXFP4, 32, 17, Exponent(0)),
 ];
 
-/// How the f16 scales are drawn.
+/// How the scales are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scales {
     /// Around the size real files have.
     Ordinary,
     /// Zero, smallest subnormal, other subnormals, largest, both signs.
     Extreme,
-    /// Infinite and NaN among ordinary ones.
+    /// Infinite and NaN among ordinary ones; of exponents, which have neither, the greatest.
     NonFinite,
 }
 
@@ -72,6 +92,17 @@ fn half(random: &mut SeededGenerator, scales: Scales) -> u16 {
     }
 }
 
+/// One exponent of a kind.
+fn exponent(random: &mut SeededGenerator, scales: Scales) -> u8 {
+    let draw = random.next_u32() as usize;
+    match scales {
+        // 2^-9 … 2^-2.
+        Scales::Ordinary => 119 + (draw % 8) as u8,
+        Scales::Extreme => [0, 1, 2, 3, 127, 200][draw % 6],
+        Scales::NonFinite => [120, 253, 254, 255][draw % 4],
+    }
+}
+
 impl Case {
     /// Raw bytes of a matrix; every byte pattern of quants occurs, ±128 and all-ones included.
     fn raw(&self, n: usize, k: usize, scales: Scales, seed: u64) -> Vec<u8> {
@@ -85,12 +116,29 @@ impl Case {
                     .map(|_| random.next_u32() as u8)
                     .collect(),
             };
-            for &at in self.halves {
-                raw[at..at + 2].copy_from_slice(&half(&mut random, scales).to_le_bytes());
-            }
+            self.set_scales(&mut raw, &mut random, scales);
             bytes.extend(raw);
         }
         bytes
+    }
+
+    fn set_scales(&self, raw: &mut [u8], random: &mut SeededGenerator, scales: Scales) {
+        match self.scales {
+            Halves(fields) => {
+                for &at in fields {
+                    raw[at..at + 2].copy_from_slice(&half(random, scales).to_le_bytes());
+                }
+            }
+            Nibbles(at) => {
+                let bits = half(random, scales);
+                for i in 0..4 {
+                    let nibble = (bits >> (4 * i) & 15) as u8;
+                    let byte = &mut raw[at + 2 * i + 1];
+                    *byte = *byte & 15 | nibble << 4;
+                }
+            }
+            Exponent(at) => raw[at] = exponent(random, scales),
+        }
     }
 
     /// Some of the shapes, rounded up to whole blocks.

@@ -1,0 +1,5 @@
+//! The binary from outside: arguments, exit codes, and the same bits whatever it runs on.
+
+mod arguments;
+mod binary;
+mod real_model;
