@@ -19,9 +19,6 @@ use crate::config::ModelConfig;
 use crate::fingerprint::{Ingredients, fingerprint};
 use crate::{digest, progress, pull};
 
-/// Type of keys and values in the cache.
-const KV_TYPE: &str = "f16";
-
 /// A model that is ready to answer.
 pub(crate) struct Loaded {
     /// Name of the model on the wire.
@@ -86,7 +83,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         template: tokenizer.chat_template_source(),
         template_date: &config.template_date_text,
         profile: profile_name(config.numerics),
-        kv: KV_TYPE,
+        kv: config.kv.name(),
     });
     let info = model.info().clone();
     let token_bytes = TokenBytes::from(&tokenizer);
@@ -97,6 +94,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
             .max(config.parallel.get()),
         queue_limit,
         speculation: config.speculation,
+        prefix_cache: config.prefix_cache,
     };
     let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), engine_config)?;
     tracing::info!(
@@ -216,9 +214,16 @@ fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usi
     let fitting = budget.map_or(usize::MAX, |bytes| {
         usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX)
     });
-    if fitting < wanted {
+    let kv_tokens = fitting.saturating_mul(KV_BLOCK_TOKENS);
+    if kv_tokens < context {
         tracing::warn!(
-            kv_tokens = fitting.saturating_mul(KV_BLOCK_TOKENS),
+            kv_tokens,
+            context,
+            "the KV cache holds less than the context: longer requests are refused; --kv-memory makes it larger"
+        );
+    } else if fitting < wanted {
+        tracing::warn!(
+            kv_tokens,
             wanted_tokens = wanted.saturating_mul(KV_BLOCK_TOKENS),
             "the KV cache is smaller than --parallel full contexts"
         );

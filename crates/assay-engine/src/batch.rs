@@ -33,6 +33,7 @@ pub struct LogitRow {
 pub fn build(scheduler: &Scheduler, output: &SchedulerOutput) -> StepBatch {
     let mut batch = StepBatch::default();
     let forward = &mut batch.forward;
+    forward.block_copies.clone_from(&output.block_copies);
     forward.cu_seqlens.push(0);
     for scheduled in &output.scheduled {
         let sequence = scheduler

@@ -3,7 +3,7 @@
 use assay_constrain::{Constraint, MatchError, Matcher, TokenMask};
 use assay_models::TokenId;
 
-use crate::output::{Entry, FinishReason, Pushed, TextEnd, TextPipeline, TokenOutput, Usage};
+use crate::output::{Entry, FinishReason, Pushed, TextEnd, TextPipeline, TokenOutput};
 use crate::request::Request;
 use crate::sampler::{self, SeenTokens};
 use crate::token_bytes::TokenBytes;
@@ -40,7 +40,7 @@ pub(crate) struct Advance {
 pub(crate) struct Finish {
     pub(crate) reason: FinishReason,
     pub(crate) end: Option<TokenOutput>,
-    pub(crate) usage: Usage,
+    pub(crate) completion_tokens: u32,
 }
 
 impl Choice {
@@ -109,15 +109,15 @@ impl Choice {
             || request.constraint.as_ref().is_some_and(ends_constraint)
         {
             let reason = FinishReason::EndToken(token_id);
-            return self.finish(request, TextEnd::Complete, reason, end_output);
+            return self.finish(TextEnd::Complete, reason, end_output);
         }
         match self.text.push(output, token_bytes.get(token_id)) {
             Pushed::Stopped { entries, stop } => Advance {
                 entries,
-                finish: Some(self.end(request, FinishReason::StopString(stop), end_output)),
+                finish: Some(self.end(FinishReason::StopString(stop), end_output)),
             },
             Pushed::Continues(mut entries) if self.num_output_tokens >= request.max_tokens => {
-                let mut last = self.finish(request, TextEnd::Truncated, FinishReason::Length, None);
+                let mut last = self.finish(TextEnd::Truncated, FinishReason::Length, None);
                 entries.append(&mut last.entries);
                 Advance { entries, ..last }
             }
@@ -129,8 +129,8 @@ impl Choice {
     }
 
     /// The end of a choice that generates nothing: its prompt is scored.
-    pub(crate) fn finish_scored(&self, request: &Request) -> Finish {
-        self.end(request, FinishReason::Length, None)
+    pub(crate) fn finish_scored(&self) -> Finish {
+        self.end(FinishReason::Length, None)
     }
 
     fn count(&mut self, request: &Request, token_id: TokenId) {
@@ -143,7 +143,6 @@ impl Choice {
     /// Releases what the pipeline holds; a last U+FFFD may still complete a stop string.
     fn finish(
         &mut self,
-        request: &Request,
         text_end: TextEnd,
         reason: FinishReason,
         end_output: Option<TokenOutput>,
@@ -154,20 +153,15 @@ impl Choice {
         };
         Advance {
             entries,
-            finish: Some(self.end(request, reason, end_output)),
+            finish: Some(self.end(reason, end_output)),
         }
     }
 
-    fn end(&self, request: &Request, reason: FinishReason, end: Option<TokenOutput>) -> Finish {
+    fn end(&self, reason: FinishReason, end: Option<TokenOutput>) -> Finish {
         Finish {
             reason,
             end,
-            usage: Usage {
-                prompt_tokens: u32::try_from(request.prompt_token_ids.len())
-                    .expect("submit refused prompts past the context"),
-                cached_tokens: 0,
-                completion_tokens: self.num_output_tokens,
-            },
+            completion_tokens: self.num_output_tokens,
         }
     }
 }

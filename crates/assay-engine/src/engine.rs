@@ -7,6 +7,7 @@ use std::thread;
 use assay_models::ForwardModel;
 use thiserror::Error;
 
+use crate::block_manager::PrefixCache;
 use crate::engine_core::EngineCore;
 use crate::handle::{EngineHandle, EngineState, Shared};
 use crate::scheduler::SchedulerConfig;
@@ -21,10 +22,12 @@ pub struct EngineConfig {
     /// Token rows in a forward pass at most; not below `max_num_seqs`. Rows far into a context count
     /// for more, and beside other sequences a long prompt takes a quarter: see [`crate::scheduler`].
     pub max_num_batched_tokens: usize,
-    /// Requests that may wait for a first place in a batch.
+    /// Choices of requests that may wait for a first place in a batch.
     pub queue_limit: usize,
     /// Where drafts come from.
     pub speculation: Speculation,
+    /// Whether computed blocks are kept and shared.
+    pub prefix_cache: PrefixCache,
 }
 
 impl Default for EngineConfig {
@@ -34,6 +37,7 @@ impl Default for EngineConfig {
             max_num_batched_tokens: 512,
             queue_limit: 1024,
             speculation: Speculation::default(),
+            prefix_cache: PrefixCache::On,
         }
     }
 }
@@ -110,6 +114,7 @@ impl Engine {
             token_bytes,
             scheduler_config,
             Drafter::new(config.speculation, draft_model),
+            config.prefix_cache,
             Arc::clone(&shared.progress),
         );
         let thread_shared = Arc::clone(&shared);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use assay_models::ForwardModel;
 
 use crate::batch::LogitRow;
-use crate::block_manager::BlockManager;
+use crate::block_manager::{BlockManager, PrefixCache};
 use crate::choice::{Choice, Finish};
 use crate::handle::Progress;
-use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput};
+use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput, Usage};
 use crate::request::Request;
 use crate::rows::RowOwner;
 use crate::scheduler::{ScheduledSequence, Scheduler, SchedulerConfig, SchedulerOutput};
@@ -26,14 +26,21 @@ struct ActiveRequest {
     sink: Box<dyn OutputSink>,
     /// By choice index; `None` once finished.
     choices: Vec<Option<Choice>>,
-    phase: Phase,
+    prompt: Prompt,
 }
 
-impl Phase {
+/// Whether a request's prompt is through for some choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompt {
+    Unfinished,
+    Through,
+}
+
+impl Prompt {
     /// Counts the prompt once, when it is through: at the first draw, or with its last score.
-    fn end_prompt(&mut self, request: &Request, stats: &mut EngineStats) {
-        if *self != Self::Drawing {
-            *self = Self::Drawing;
+    fn end(&mut self, request: &Request, stats: &mut EngineStats) {
+        if *self != Self::Through {
+            *self = Self::Through;
             stats.num_prompt_tokens += request.prompt_token_ids.len() as u64;
         }
     }
@@ -44,17 +51,6 @@ pub(crate) struct AddressedEvent {
     /// The request's arrival number.
     pub(crate) arrival: u64,
     pub(crate) event: OutputEvent,
-}
-
-/// How far a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// No choice has been in a batch.
-    Queued,
-    /// Some choice has been in a batch; no token yet.
-    Prefill,
-    /// Some choice has drawn a token, or the prompt is scored and nothing is to be drawn.
-    Drawing,
 }
 
 /// The engine's state, used by one thread.
@@ -76,10 +72,11 @@ impl EngineCore {
         token_bytes: Arc<TokenBytes>,
         config: SchedulerConfig,
         drafter: Drafter,
+        prefix_cache: PrefixCache,
         progress: Arc<Progress>,
     ) -> Self {
         let info = model.info();
-        let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens);
+        let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens, prefix_cache);
         let core = Self {
             scheduler: Scheduler::new(config, blocks),
             drafter,
@@ -108,10 +105,9 @@ impl EngineCore {
                 .prompt_logprobs
                 .filter(|_| choice_index == 0)
                 .map(|params| params.first_position as usize - 1);
-            self.scheduler.add(
-                Sequence::new(seq_id, request.tokens_to_prefill().to_vec())
-                    .with_scores_from(scored_from),
-            );
+            let prompt_token_ids = request.tokens_to_prefill().to_vec();
+            let sequence = Sequence::new(seq_id, prompt_token_ids, request.cache_salt.clone());
+            self.scheduler.add(sequence.with_scores_from(scored_from));
         }
         let choices = (0..request.num_choices)
             .map(|_| Some(Choice::new(&request)))
@@ -120,7 +116,7 @@ impl EngineCore {
             request,
             sink,
             choices,
-            phase: Phase::Queued,
+            prompt: Prompt::Unfinished,
         };
         self.requests.insert(arrival, active);
     }
@@ -145,13 +141,6 @@ impl EngineCore {
     /// Picks the step's tokens, and lets `submit` and the statistics see it before the long pass.
     pub(crate) fn schedule(&mut self) -> SchedulerOutput {
         let output = self.scheduler.schedule();
-        for scheduled in &output.scheduled {
-            if let Some(active) = self.requests.get_mut(&scheduled.seq_id.arrival)
-                && active.phase == Phase::Queued
-            {
-                active.phase = Phase::Prefill;
-            }
-        }
         self.stats.num_preemptions += output.preempted.len() as u64;
         if !output.scheduled.is_empty() {
             self.stats.num_steps += 1;
@@ -228,7 +217,10 @@ impl EngineCore {
         let Some(choice) = slot.as_mut() else {
             return false;
         };
-        active.phase.end_prompt(&active.request, &mut self.stats);
+        active.prompt.end(&active.request, &mut self.stats);
+        if choice.num_output_tokens() == 0 {
+            self.stats.count_cache_use(&self.scheduler, seq_id);
+        }
         self.stats.num_generation_tokens += 1;
 
         if let Err(error) = choice.accept(output.token_id) {
@@ -267,8 +259,7 @@ impl EngineCore {
             return;
         };
         let is_last = token.position as usize + 1 == active.request.prompt_token_ids.len();
-        let finish = (is_last && active.request.max_tokens == 0)
-            .then(|| choice.finish_scored(&active.request));
+        let finish = (is_last && active.request.max_tokens == 0).then(|| choice.finish_scored());
         match events.last_mut() {
             Some(AddressedEvent {
                 arrival: last,
@@ -282,30 +273,63 @@ impl EngineCore {
             }),
         }
         if let Some(finish) = finish {
-            active.phase.end_prompt(&active.request, &mut self.stats);
+            active.prompt.end(&active.request, &mut self.stats);
+            self.stats.count_cache_use(&self.scheduler, seq_id);
             self.finish_choice(seq_id, finish, events);
         }
     }
 
-    /// Ends a choice: its place and blocks are free, and its client is told.
+    /// Ends a choice and tells its client. Its place and blocks are free once the step is booked, so that
+    /// the cache keeps what the step computed for it.
     fn finish_choice(&mut self, seq_id: SeqId, finish: Finish, events: &mut Vec<AddressedEvent>) {
         let SeqId {
             arrival,
             choice_index,
         } = seq_id;
-        if let Some(active) = self.requests.get_mut(&arrival) {
-            active.choices[choice_index as usize] = None;
-        }
+        let active = self
+            .requests
+            .get_mut(&arrival)
+            .expect("a choice that ends belongs to an active request");
+        active.choices[choice_index as usize] = None;
+        let cached_tokens = self
+            .scheduler
+            .sequence(seq_id)
+            .map_or(0, |sequence| sequence.num_cached_tokens);
         self.stats.count_finish(&finish.reason);
-        self.scheduler.finish(seq_id);
-        self.drafter.forget(seq_id);
         let event = OutputEvent::Finished {
             choice_index,
             reason: finish.reason,
             end: finish.end,
-            usage: finish.usage,
+            usage: Usage {
+                prompt_tokens: count_u32(active.request.prompt_token_ids.len()),
+                cached_tokens: count_u32(cached_tokens),
+                completion_tokens: finish.completion_tokens,
+            },
         };
         events.push(AddressedEvent { arrival, event });
+    }
+
+    /// Gives places and blocks of choices that ended in this step free.
+    pub(crate) fn finish_ended(&mut self, step: &SchedulerOutput) {
+        for SeqId {
+            arrival,
+            choice_index,
+        } in step.scheduled.iter().map(|entry| entry.seq_id)
+        {
+            let choices = self.requests.get(&arrival).map(|active| &active.choices);
+            let choice = choices.and_then(|choices| choices.get(choice_index as usize));
+            if !matches!(choice, Some(Some(_))) {
+                self.end_sequence(SeqId {
+                    arrival,
+                    choice_index,
+                });
+            }
+        }
+    }
+
+    fn end_sequence(&mut self, seq_id: SeqId) {
+        self.scheduler.finish(seq_id);
+        self.drafter.forget(seq_id);
     }
 
     /// Fails a request, all its choices with it; nothing else is touched.
@@ -359,11 +383,7 @@ impl EngineCore {
     }
 
     pub(crate) fn publish_stats(&self) {
-        let num_queued = self
-            .requests
-            .values()
-            .filter(|active| active.phase == Phase::Queued)
-            .count();
+        let num_queued = self.scheduler.num_never_started();
         self.progress.publish(self.snapshot(), num_queued);
     }
 
@@ -393,12 +413,19 @@ impl EngineCore {
     }
 
     fn snapshot(&self) -> EngineStats {
+        let blocks = self.scheduler.blocks();
         EngineStats {
             num_running: self.scheduler.num_running(),
             num_waiting: self.scheduler.num_waiting(),
-            num_kv_blocks_used: self.scheduler.blocks().num_used(),
-            num_kv_blocks: self.scheduler.blocks().num_blocks(),
+            num_kv_blocks_used: blocks.num_used(),
+            num_kv_blocks_cached: blocks.num_cached(),
+            num_kv_blocks: blocks.num_blocks(),
+            num_prefix_cache_evictions: blocks.num_evictions(),
             ..self.stats
         }
     }
+}
+
+fn count_u32(num_tokens: usize) -> u32 {
+    u32::try_from(num_tokens).expect("submit refused prompts past the context")
 }

@@ -46,10 +46,10 @@ pub enum SubmitError {
         /// The context, or the whole KV pool where that is smaller.
         limit_tokens: usize,
     },
-    /// As many requests wait as may.
-    #[error("the queue is full: {queue_limit} requests wait")]
+    /// As many choices wait as may; a request is taken or refused with all of its own.
+    #[error("the queue is full: {queue_limit} replies wait")]
     QueueFull {
-        /// Requests that may wait.
+        /// Choices that may wait.
         queue_limit: usize,
     },
     /// The engine finishes what it has and takes no more.
@@ -66,7 +66,7 @@ pub(crate) struct Arrival {
     pub(crate) sink: Box<dyn OutputSink>,
 }
 
-/// What the engine thread tells: statistics, and how many requests wait.
+/// What the engine thread tells: statistics, and how many choices wait for a first place.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     stats: Mutex<EngineStats>,
@@ -83,6 +83,15 @@ impl Progress {
 struct Inbox {
     arrivals: Vec<Arrival>,
     state: EngineState,
+}
+
+impl Inbox {
+    fn num_choices(&self) -> usize {
+        let arrivals = self.arrivals.iter();
+        arrivals
+            .map(|arrival| arrival.request.num_choices as usize)
+            .sum()
+    }
 }
 
 /// What caller and engine thread share.
@@ -118,11 +127,12 @@ impl Shared {
                 .wait(inbox)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        let num_choices = inbox.num_choices();
         let arrivals = std::mem::take(&mut inbox.arrivals);
         // Under the inbox lock: a submit sees each of them either here or there.
         self.progress
             .num_queued
-            .fetch_add(arrivals.len(), Ordering::AcqRel);
+            .fetch_add(num_choices, Ordering::AcqRel);
         (arrivals, inbox.state)
     }
 
@@ -199,7 +209,7 @@ impl EngineHandle {
                 return Err(SubmitError::Stopped);
             }
         }
-        let num_queued = inbox.arrivals.len() + shared.progress.num_queued.load(Ordering::Acquire);
+        let num_queued = inbox.num_choices() + shared.progress.num_queued.load(Ordering::Acquire);
         if num_queued >= shared.queue_limit {
             return Err(SubmitError::QueueFull {
                 queue_limit: shared.queue_limit,
@@ -226,13 +236,8 @@ impl EngineHandle {
     pub fn stats(&self) -> EngineStats {
         let inbox = locked(&self.shared().inbox);
         let stats = *locked(&self.shared().progress.stats);
-        let num_arrived: usize = inbox
-            .arrivals
-            .iter()
-            .map(|arrival| arrival.request.num_choices as usize)
-            .sum();
         EngineStats {
-            num_waiting: stats.num_waiting + num_arrived,
+            num_waiting: stats.num_waiting + inbox.num_choices(),
             ..stats
         }
     }

@@ -18,23 +18,27 @@ pub mod handle;
 pub mod logprobs;
 pub mod output;
 mod prefill;
+pub mod prefix_tree;
 pub mod request;
 mod row_cost;
 mod rows;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod shared_prompts;
 mod speculation;
 pub mod stats;
 mod step;
 pub mod token_bytes;
 
+pub use block_manager::PrefixCache;
 pub use engine::{Engine, EngineConfig, SpawnError};
 pub use handle::{EngineHandle, EngineState, SubmitError};
 pub use output::{
     Entry, FinishReason, Gone, OutputEvent, OutputSink, PromptToken, RequestError, TokenLogprobs,
     TokenOutput, TopLogprob, Usage,
 };
+pub use prefix_tree::CacheSalt;
 pub use request::{
     InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
     SamplingParams,

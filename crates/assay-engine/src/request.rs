@@ -7,6 +7,8 @@ use assay_constrain::Constraint;
 use assay_models::{ModelInfo, TokenId};
 use thiserror::Error;
 
+use crate::prefix_tree::CacheSalt;
+
 /// Name of a request, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
@@ -18,6 +20,8 @@ pub struct Request {
     pub id: RequestId,
     /// The prompt; never empty, each id below the vocabulary size.
     pub prompt_token_ids: Vec<TokenId>,
+    /// Keeps the request's cached blocks to requests of the same salt; `None` shares with all without one.
+    pub cache_salt: CacheSalt,
     /// Choices to generate, ≥ 1.
     pub num_choices: u32,
     /// Tokens to generate at most; prompt and reply together fit the context. 0 only scores the prompt: it takes

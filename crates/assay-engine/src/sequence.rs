@@ -4,6 +4,8 @@
 
 use assay_models::{BlockId, TokenId};
 
+use crate::prefix_tree::CacheSalt;
+
 /// Name of a sequence. The order of ids is the order of arrival: requests as they were submitted, the
 /// choices of a request by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +46,14 @@ pub struct Sequence {
     pub scored_from: Option<usize>,
     /// Leading tokens whose keys and values stand in `block_table`.
     pub num_computed_tokens: usize,
+    /// Prompt tokens that came from the prefix cache and were never computed for this sequence.
+    pub num_cached_tokens: usize,
     /// KV blocks held, covering at least the computed tokens.
     pub block_table: Vec<BlockId>,
+    /// Whose blocks it may share.
+    pub cache_salt: CacheSalt,
+    /// Leading tokens that it computed or reused before a preemption.
+    num_known_tokens: usize,
 }
 
 impl Sequence {
@@ -53,7 +61,7 @@ impl Sequence {
     ///
     /// # Panics
     /// If the prompt is empty: there would be no row to draw from.
-    pub fn new(seq_id: SeqId, prompt_token_ids: Vec<TokenId>) -> Self {
+    pub fn new(seq_id: SeqId, prompt_token_ids: Vec<TokenId>, cache_salt: CacheSalt) -> Self {
         assert!(!prompt_token_ids.is_empty(), "{seq_id:?} has no prompt");
         Self {
             seq_id,
@@ -62,7 +70,10 @@ impl Sequence {
             scored_from: None,
             token_ids: prompt_token_ids,
             num_computed_tokens: 0,
+            num_cached_tokens: 0,
             block_table: Vec::new(),
+            cache_salt,
+            num_known_tokens: 0,
         }
     }
 
@@ -86,6 +97,28 @@ impl Sequence {
     /// Tokens known but not computed; at least 1 until the sequence ends.
     pub fn num_uncomputed_tokens(&self) -> usize {
         self.token_ids.len() - self.num_computed_tokens
+    }
+
+    /// Leading tokens that may come from the cache: none whose row is still wanted, and never the last one, whose
+    /// row gives the next token.
+    pub fn max_reused_tokens(&self) -> usize {
+        let last = self.token_ids.len() - 1;
+        self.scored_from.map_or(last, |row| row.min(last))
+    }
+
+    /// Books the first `num_tokens` as taken from the cache.
+    pub(crate) fn reuse(&mut self, num_tokens: usize) {
+        let num_before = self.num_computed_tokens.max(self.num_known_tokens);
+        self.num_cached_tokens += num_tokens
+            .min(self.num_prompt_tokens)
+            .saturating_sub(num_before);
+        self.num_computed_tokens = num_tokens;
+    }
+
+    /// Books that all blocks were given back.
+    pub(crate) fn forget(&mut self) {
+        self.num_known_tokens = self.num_known_tokens.max(self.num_computed_tokens);
+        self.num_computed_tokens = 0;
     }
 
     /// The reply so far.

@@ -1,6 +1,9 @@
 //! Counters and gauges of a running engine. Times are the server's business: the engine has no clock.
 
+use crate::block_manager::PrefixCache;
 use crate::output::FinishReason;
+use crate::scheduler::Scheduler;
+use crate::sequence::SeqId;
 
 /// A snapshot, taken after scheduling and again after each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,8 +12,10 @@ pub struct EngineStats {
     pub num_running: usize,
     /// Sequences that wait for a place or for blocks now, preempted ones included.
     pub num_waiting: usize,
-    /// KV blocks held now.
+    /// KV blocks that sequences hold now.
     pub num_kv_blocks_used: usize,
+    /// KV blocks that no sequence holds, kept for the tokens in them.
+    pub num_kv_blocks_cached: usize,
     /// KV blocks in the pool.
     pub num_kv_blocks: usize,
     /// Forward passes run.
@@ -27,6 +32,12 @@ pub struct EngineStats {
     pub num_draft_tokens: u64,
     /// Draft tokens that plain decoding drew as well, and that the reply went on with.
     pub num_accepted_tokens: u64,
+    /// Prompt tokens looked for in the prefix cache: those of every choice whose prompt is through.
+    pub num_prefix_cache_queries: u64,
+    /// Those of them that were found.
+    pub num_prefix_cache_hits: u64,
+    /// Cached KV blocks given up for others.
+    pub num_prefix_cache_evictions: u64,
     /// Times a sequence gave its blocks back.
     pub num_preemptions: u64,
     /// Requests that failed of a non-finite logit.
@@ -44,6 +55,16 @@ pub struct EngineStats {
 }
 
 impl EngineStats {
+    /// Counts the prompt of a choice that is through.
+    pub(crate) fn count_cache_use(&mut self, scheduler: &Scheduler, seq_id: SeqId) {
+        if scheduler.blocks().prefix_cache() == PrefixCache::On
+            && let Some(sequence) = scheduler.sequence(seq_id)
+        {
+            self.num_prefix_cache_queries += sequence.num_prompt_tokens as u64;
+            self.num_prefix_cache_hits += sequence.num_cached_tokens as u64;
+        }
+    }
+
     pub(crate) fn count_finish(&mut self, reason: &FinishReason) {
         let counter = match reason {
             FinishReason::EndToken(_) => &mut self.num_finished_end_token,

@@ -22,6 +22,7 @@ impl EngineCore {
         self.model.forward_layers(&batch.forward)?;
         let Advanced { continued, events } = self.advance(&batch.logit_rows);
         self.scheduler.apply(&scheduled, &continued);
+        self.finish_ended(&scheduled);
         self.publish_stats();
         self.emit(events);
         Ok(())

@@ -119,6 +119,7 @@ fn pass(
         positions: positions.collect(),
         cu_seqlens: vec![0, num_tokens],
         logit_rows: (num_tokens - num_wanted..num_tokens).collect(),
+        block_copies: Vec::new(),
     };
     let started = Instant::now();
     let logits = model.forward(&batch)?;

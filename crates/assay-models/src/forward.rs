@@ -17,6 +17,15 @@ pub type TokenId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
+/// All keys and values of one KV block, written over another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvBlockCopy {
+    /// The block that is read.
+    pub from: BlockId,
+    /// The block that is overwritten.
+    pub to: BlockId,
+}
+
 /// Facts about a loaded model that the layers above need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
@@ -28,6 +37,8 @@ pub struct ModelInfo {
     pub vocab_size: usize,
     /// Longest sequence, prompt and reply together, in tokens.
     pub context_length: usize,
+    /// Longest sequence that was asked for; more than `context_length` where the KV blocks hold less.
+    pub full_context_length: usize,
     /// Tokens in one KV block.
     pub kv_block_tokens: usize,
     /// KV blocks in the pool.
@@ -47,6 +58,8 @@ pub struct ForwardBatch {
     pub block_tables: Vec<Vec<BlockId>>,
     /// Ascending row indices whose logits are wanted.
     pub logit_rows: Vec<u32>,
+    /// Carried out one after the other, before any row of the batch is written.
+    pub block_copies: Vec<KvBlockCopy>,
 }
 
 impl ForwardBatch {

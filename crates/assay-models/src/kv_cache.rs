@@ -4,6 +4,7 @@ use assay_kernels::attention::KvLayer;
 
 use crate::config::ModelConfig;
 use crate::error::ModelError;
+use crate::forward::KvBlockCopy;
 
 /// f16 keys and values, one [`KvLayer`] a layer; block `b` of the pool is block `b` of every layer.
 #[derive(Debug)]
@@ -30,6 +31,13 @@ impl KvCache {
         Ok(Self {
             layers: (0..config.num_hidden_layers).map(layer).collect(),
         })
+    }
+
+    /// Copies one block of every layer over another.
+    pub(crate) fn copy_block(&mut self, copy: KvBlockCopy) {
+        for layer in &mut self.layers {
+            layer.copy_block(copy.from.0, copy.to.0);
+        }
     }
 
     /// Every layer's storage, first layer first.

@@ -18,7 +18,9 @@ pub mod weights;
 
 pub use config::{Architecture, LayerType, ModelConfig, RopeConfig};
 pub use error::{ModelError, TensorProblem, TensorProblems};
-pub use forward::{BlockId, ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo, TokenId};
+pub use forward::{
+    BlockId, ForwardBatch, ForwardError, ForwardModel, KvBlockCopy, Logits, ModelInfo, TokenId,
+};
 pub use model::{LoadOptions, Model, Numerics};
 pub use packed_cache::{CacheEvent, PackedCache};
 pub use weights::{LoadProgress, ProgressFn};

@@ -90,6 +90,9 @@ impl Model {
             name: config.name.clone(),
             vocab_size: config.vocab_size,
             context_length,
+            full_context_length: options
+                .context_length
+                .unwrap_or(config.max_position_embeddings),
             kv_block_tokens: KV_BLOCK_TOKENS,
             num_kv_blocks: options.num_kv_blocks,
         };
@@ -143,6 +146,9 @@ impl ForwardModel for Model {
             spans: &spans,
             logit_rows: &batch.logit_rows,
         };
+        for &copy in &batch.block_copies {
+            self.kv_cache.copy_block(copy);
+        }
         if batch.num_tokens() > 0 {
             self.network
                 .forward_layers(&pass, &mut self.kv_cache, &mut self.buffers);

@@ -20,7 +20,8 @@ impl ForwardBatch {
     pub fn validate(&self, info: &ModelInfo) -> Result<(), ForwardError> {
         self.check_shapes()?;
         self.check_rows(info)?;
-        self.check_blocks(info)
+        self.check_blocks(info)?;
+        self.check_copies(info)
     }
 
     fn check_shapes(&self) -> Result<(), ForwardError> {
@@ -127,6 +128,20 @@ impl ForwardBatch {
             }
         }
         Ok(())
+    }
+
+    fn check_copies(&self, info: &ModelInfo) -> Result<(), ForwardError> {
+        let mut blocks = self
+            .block_copies
+            .iter()
+            .flat_map(|copy| [copy.from, copy.to]);
+        match blocks.find(|block| block.0 as usize >= info.num_kv_blocks) {
+            Some(block) => malformed(format!(
+                "block {} of a copy in a pool of {}",
+                block.0, info.num_kv_blocks
+            )),
+            None => Ok(()),
+        }
     }
 }
 

@@ -20,9 +20,9 @@ pub enum ApiError {
     Field(#[from] FieldError),
     /// Prompt and reply do not fit the context.
     #[error(
-        "the context holds {context_length} tokens; the prompt has {prompt_tokens} and `{field}` asks for {max_tokens}, \
+        "{room}; the prompt has {prompt_tokens} and `{field}` asks for {max_tokens}, \
          {} in all: shorten the prompt or ask for at most {} tokens",
-        u64::from(*prompt_tokens) + max_tokens, context_length.saturating_sub(*prompt_tokens)
+        u64::from(*prompt_tokens) + max_tokens, room.num_tokens.saturating_sub(*prompt_tokens)
     )]
     ReplyTooLong {
         /// The field that asked.
@@ -32,17 +32,15 @@ pub enum ApiError {
         /// Tokens asked for.
         max_tokens: u64,
         /// Tokens that fit.
-        context_length: u32,
+        room: SequenceRoom,
     },
     /// The prompt alone leaves no room for a reply.
-    #[error(
-        "the context holds {context_length} tokens and the prompt alone has {prompt_tokens}: shorten the prompt"
-    )]
+    #[error("{room} and the prompt alone has {prompt_tokens}: shorten the prompt")]
     PromptTooLong {
         /// Tokens of the prompt.
         prompt_tokens: TokenCount,
         /// Tokens that fit.
-        context_length: u32,
+        room: SequenceRoom,
     },
     /// The chat template refused the conversation.
     #[error("{0}")]
@@ -105,6 +103,31 @@ pub enum ApiError {
     /// Anything else; the text goes to the log only.
     #[error("{0}")]
     Internal(String),
+}
+
+/// Tokens that a prompt and its reply may have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceRoom {
+    /// So many.
+    pub num_tokens: u32,
+    /// The context, in tokens; more than `num_tokens` where the KV memory holds less.
+    pub context_length: u32,
+}
+
+impl fmt::Display for SequenceRoom {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let Self {
+            num_tokens,
+            context_length,
+        } = self;
+        if num_tokens >= context_length {
+            return write!(formatter, "the context holds {num_tokens} tokens");
+        }
+        write!(
+            formatter,
+            "the context has {context_length} tokens, but this server's KV memory (--kv-memory) holds {num_tokens}"
+        )
+    }
 }
 
 /// A number of tokens, which a prompt that is far too long is not worth finding out.

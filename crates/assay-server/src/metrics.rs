@@ -19,6 +19,11 @@ struct Finished {
     finished_reason: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KvBlocks {
+    state: &'static str,
+}
+
 /// All metrics.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -26,6 +31,10 @@ pub(crate) struct Metrics {
     num_running: Gauge<f64, AtomicU64>,
     num_waiting: Gauge<f64, AtomicU64>,
     kv_cache_usage: Gauge<f64, AtomicU64>,
+    kv_blocks: Family<KvBlocks, Gauge<f64, AtomicU64>>,
+    prefix_cache_queries: Counter,
+    prefix_cache_hits: Counter,
+    prefix_cache_evictions: Counter,
     prompt_tokens: Counter,
     generation_tokens: Counter,
     preemptions: Counter,
@@ -72,6 +81,22 @@ impl Metrics {
             kv_cache_usage: r.add(
                 "vllm:kv_cache_usage_perc",
                 "Share of KV blocks in use, 0 to 1",
+            ),
+            kv_blocks: r.add(
+                "assay_kv_blocks",
+                "KV blocks: held by sequences, cached for later ones, free",
+            ),
+            prefix_cache_queries: r.add(
+                "vllm:prefix_cache_queries",
+                "Prompt tokens looked for in the prefix cache",
+            ),
+            prefix_cache_hits: r.add(
+                "vllm:prefix_cache_hits",
+                "Prompt tokens found in the prefix cache",
+            ),
+            prefix_cache_evictions: r.add(
+                "assay_prefix_cache_evictions",
+                "Cached KV blocks given up for others",
             ),
             prompt_tokens: r.add("vllm:prompt_tokens", "Prompt tokens processed"),
             generation_tokens: r.add("vllm:generation_tokens", "Tokens generated"),
@@ -124,10 +149,27 @@ impl Metrics {
         let blocks_used = engine.num_kv_blocks_used as f64;
         let blocks = engine.num_kv_blocks.max(1) as f64;
         self.kv_cache_usage.set(blocks_used / blocks);
+        let free = engine
+            .num_kv_blocks
+            .saturating_sub(engine.num_kv_blocks_used + engine.num_kv_blocks_cached);
+        for (state, num_blocks) in [
+            ("used", engine.num_kv_blocks_used),
+            ("cached", engine.num_kv_blocks_cached),
+            ("free", free),
+        ] {
+            let gauge = self.kv_blocks.get_or_create(&KvBlocks { state });
+            gauge.set(num_blocks as f64);
+        }
         let stopped = engine.num_finished_end_token + engine.num_finished_stop_string;
         for (counter, count) in [
             (&self.prompt_tokens, engine.num_prompt_tokens),
             (&self.generation_tokens, engine.num_generation_tokens),
+            (&self.prefix_cache_queries, engine.num_prefix_cache_queries),
+            (&self.prefix_cache_hits, engine.num_prefix_cache_hits),
+            (
+                &self.prefix_cache_evictions,
+                engine.num_prefix_cache_evictions,
+            ),
             (&self.preemptions, engine.num_preemptions),
             (&self.drafts, engine.num_drafts),
             (&self.draft_tokens, engine.num_draft_tokens),

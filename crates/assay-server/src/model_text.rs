@@ -12,7 +12,7 @@ use assay_tokenizer::{
 use serde_json::{Map, Value, json};
 
 use crate::config::ServerConfig;
-use crate::error::{ApiError, TokenCount};
+use crate::error::{ApiError, SequenceRoom, TokenCount};
 
 /// A conversation of this many times the bytes that a full context could spell is refused unread: text may shrink
 /// somewhat on its way to tokens, never that much.
@@ -109,16 +109,16 @@ impl ModelText {
     /// Renders the conversation by the model's template and tokenises it; never empty.
     ///
     /// # Errors
-    /// There is no template, it refuses the messages, or the text is far past `context_length`.
+    /// There is no template, it refuses the messages, or the text is far past `room`.
     pub(crate) fn chat_prompt(
         &self,
         chat: &ChatCompletionRequest,
-        context_length: u32,
+        room: SequenceRoom,
     ) -> Result<Vec<u32>, ApiError> {
         let Some(template) = &self.template else {
             return Err(ApiError::NoTemplate(self.model_id.clone()));
         };
-        self.check_far_too_long(&chat.messages, context_length)?;
+        self.check_far_too_long(&chat.messages, room)?;
         let messages: Value = chat.messages.iter().map(template_message).collect();
         let options = RenderOptions {
             arguments: chat.chat_template_kwargs.clone(),
@@ -142,14 +142,14 @@ impl ModelText {
     fn check_far_too_long(
         &self,
         messages: &[ChatMessage],
-        context_length: u32,
+        room: SequenceRoom,
     ) -> Result<(), ApiError> {
         let num_bytes: usize = messages.iter().map(|one| one.content.num_bytes()).sum();
         let at_least = num_bytes / self.longest_token_bytes / FAR_TOO_LONG;
-        match usize::try_from(context_length) {
+        match usize::try_from(room.num_tokens) {
             Ok(most) if at_least > most => Err(ApiError::PromptTooLong {
                 prompt_tokens: TokenCount::AtLeast(at_least),
-                context_length,
+                room,
             }),
             _ => Ok(()),
         }

@@ -14,7 +14,7 @@ use crate::body::BodyBudget;
 use crate::config::ServerConfig;
 use crate::convert::request::{self, ModelLimits};
 use crate::convert::response::{ReplyHead, ReplyNames};
-use crate::error::ApiError;
+use crate::error::{ApiError, SequenceRoom};
 use crate::layers::auth::ApiKeys;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, RequestTimer};
@@ -190,10 +190,13 @@ impl AppState {
         id: RequestId,
         seed: i64,
     ) -> Result<(ChatCompletionRequest, assay_engine::Request), ApiError> {
-        let vocab_size = self.0.engine.model_info().vocab_size;
+        let info = self.0.engine.model_info();
         let limits = ModelLimits {
-            context_length: self.context_length(),
-            vocab_size: u32::try_from(vocab_size).unwrap_or(u32::MAX),
+            room: SequenceRoom {
+                num_tokens: self.context_length(),
+                context_length: u32::try_from(info.full_context_length).unwrap_or(u32::MAX),
+            },
+            vocab_size: u32::try_from(info.vocab_size).unwrap_or(u32::MAX),
         };
         let text = Arc::clone(&self.0.text);
         let permit = Arc::clone(&self.0.tokenizing).acquire_owned().await;

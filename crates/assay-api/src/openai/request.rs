@@ -20,6 +20,8 @@ pub const MAX_STOP_BYTES: usize = 256;
 pub const MAX_CHOICES: i64 = 128;
 /// Most alternatives per token.
 pub const MAX_TOP_LOGPROBS: i64 = 20;
+/// Longest `cache_salt`, in bytes.
+pub const MAX_CACHE_SALT_BYTES: usize = 256;
 /// Longest `chat_template_kwargs`, written as JSON, in bytes.
 pub const MAX_TEMPLATE_KWARGS_BYTES: usize = 65_536;
 
@@ -73,6 +75,8 @@ pub struct ChatCompletionRequest {
     pub return_token_ids: bool,
     /// `Some` streams.
     pub stream: Option<StreamOptions>,
+    /// Keeps what the prefix cache learns of this prompt to requests of the same salt; never empty.
+    pub cache_salt: Option<String>,
     /// Form that the reply must have.
     pub response_format: ResponseFormat,
     /// At most [`super::tools::MAX_TOOLS`] definitions, as they were sent.
@@ -145,6 +149,7 @@ impl ChatCompletionRequest {
             logprobs: read_logprobs(&mut body)?,
             return_token_ids: body.boolean("return_token_ids")?.unwrap_or(false),
             stream: read_stream(&mut body, &mut ignored)?,
+            cache_salt: read_cache_salt(&mut body)?,
             chat_template_kwargs: read_template_kwargs(&mut body)?,
             response_format: read_response_format(&mut body, &mut ignored)?,
             tools: read_tools(&mut body)?,
@@ -316,6 +321,19 @@ fn read_stream(
     }
     ignored.extend(options.untaken());
     Ok(Some(StreamOptions { include_usage }))
+}
+
+fn read_cache_salt(body: &mut Fields) -> Result<Option<String>, FieldError> {
+    const NAME: &str = "cache_salt";
+    let salt = body.string(NAME)?;
+    match salt.as_ref().map(String::len) {
+        None | Some(1..=MAX_CACHE_SALT_BYTES) => Ok(salt),
+        Some(len) => {
+            let message =
+                format!("`{NAME}`: must be 1 to {MAX_CACHE_SALT_BYTES} bytes long, not {len}");
+            Err(FieldError::new(NAME, message))
+        }
+    }
 }
 
 fn read_template_kwargs(body: &mut Fields) -> Result<Map<String, Value>, FieldError> {

@@ -25,6 +25,8 @@ pub(super) struct FileConfig {
     pub(super) threads: Option<NonZeroUsize>,
     pub(super) numerics: Option<NumericsArg>,
     pub(super) parallel: Option<NonZeroUsize>,
+    pub(super) kv: Option<String>,
+    pub(super) no_prefix_cache: Option<bool>,
     pub(super) kv_memory: Option<u64>,
     pub(super) speculation: Option<SpeculationArg>,
     pub(super) template_date: Option<String>,

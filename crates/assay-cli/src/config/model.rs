@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use assay_engine::Speculation;
+use assay_engine::{PrefixCache, Speculation};
 use assay_kernels::Isa;
 use assay_models::Numerics;
 use assay_tokenizer::TemplateDate;
@@ -55,6 +55,12 @@ pub(crate) struct ModelArgs {
     /// Sequences in one step [default: 8]
     #[arg(long, env = "ASSAY_PARALLEL", value_name = "N")]
     parallel: Option<NonZeroUsize>,
+    /// Type of keys and values in the cache [default: f16]
+    #[arg(long, env = "ASSAY_KV", value_name = "TYPE")]
+    kv: Option<String>,
+    /// Compute every prompt in full: keep and share no keys and values. Changes time, never a bit
+    #[arg(long, env = "ASSAY_NO_PREFIX_CACHE")]
+    no_prefix_cache: bool,
     /// Memory for keys and values, in MiB [default: as much as --parallel full contexts need, within half of the free memory]
     #[arg(long, env = "ASSAY_KV_MEMORY", value_name = "MIB")]
     kv_memory: Option<u64>,
@@ -87,6 +93,35 @@ pub(crate) enum SpeculationArg {
     Ngram,
 }
 
+/// Type of keys and values in the cache: part of what a result is (`docs/numerics.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KvType {
+    /// 16-bit floats.
+    F16,
+}
+
+impl KvType {
+    const ALL: [Self; 1] = [Self::F16];
+
+    /// Its name on the command line and in the fingerprint.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+        }
+    }
+
+    fn by_name(name: &str) -> Result<Self> {
+        let mut types = Self::ALL.into_iter();
+        types.find(|kv| kv.name() == name).with_context(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            format!(
+                "--kv {name}: the numerics contract has keys and values of type {}, and of no other yet",
+                names.join(", ")
+            )
+        })
+    }
+}
+
 /// A model and its computation, settled.
 #[derive(Debug)]
 pub(crate) struct ModelConfig {
@@ -96,6 +131,8 @@ pub(crate) struct ModelConfig {
     pub(crate) threads: NonZeroUsize,
     pub(crate) numerics: Numerics,
     pub(crate) parallel: NonZeroUsize,
+    pub(crate) kv: KvType,
+    pub(crate) prefix_cache: PrefixCache,
     pub(crate) kv_memory_bytes: Option<u64>,
     pub(crate) speculation: Speculation,
     /// Whether repacked weights are kept beside the model.
@@ -173,8 +210,15 @@ impl ModelArgs {
             SpeculationArg::Off => Speculation::Off,
             SpeculationArg::Ngram => Speculation::Ngram,
         };
+        let kv = self.kv.as_deref().or(file.kv.as_deref());
+        let no_prefix_cache = self.no_prefix_cache || file.no_prefix_cache.unwrap_or(false);
         let store = weights.store.resolve_with(file)?;
         Ok(ModelConfig {
+            kv: kv.map_or(Ok(KvType::F16), KvType::by_name)?,
+            prefix_cache: match no_prefix_cache {
+                true => PrefixCache::Off,
+                false => PrefixCache::On,
+            },
             model: weights
                 .model
                 .or_else(|| file.model.clone())

@@ -1,8 +1,9 @@
 use anyhow::Result;
-use assay_engine::Speculation;
+use assay_engine::{PrefixCache, Speculation};
 use assay_models::Numerics;
 use clap::Parser;
 
+use super::model::KvType;
 use super::{ServeArgs, ServeConfig};
 
 #[derive(Parser)]
@@ -34,6 +35,27 @@ fn a_flag_beats_the_file_and_the_file_beats_the_default() {
     assert_eq!(config.queue.get(), 1024);
     let config = resolve(&[]).unwrap();
     assert_eq!(config.model.speculation, Speculation::Ngram);
+}
+
+#[test]
+fn the_prefix_cache_is_on_unless_a_flag_or_the_file_says_otherwise() {
+    let prefix_cache = |args: &[&str]| resolve(args).unwrap().model.prefix_cache;
+    assert_eq!(prefix_cache(&[]), PrefixCache::On);
+    assert_eq!(prefix_cache(&["--no-prefix-cache"]), PrefixCache::Off);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("assay.toml");
+    std::fs::write(&path, "no-prefix-cache = true\n").unwrap();
+    let file = ["--config", path.to_str().unwrap()];
+    assert_eq!(prefix_cache(&file), PrefixCache::Off);
+}
+
+#[test]
+fn kv_types_outside_the_contract_are_refused_with_what_there_is() {
+    assert_eq!(resolve(&["--kv", "f16"]).unwrap().model.kv, KvType::F16);
+    for name in ["f32", "q8_0", "int8", "F16", ""] {
+        let error = resolve(&["--kv", name]).unwrap_err().to_string();
+        assert!(error.contains("--kv") && error.contains("f16"), "{error}");
+    }
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn spawn(
         numerics: Numerics::Exact,
         compute: Compute::new(Isa::detect(), ThreadPool::new(num_threads)),
         progress: None,
+        packed_cache: None,
     };
     let config = EngineConfig {
         speculation,
@@ -145,6 +146,7 @@ fn request(
     Ok(Request {
         id: RequestId(0),
         prompt_token_ids: tokenizer.encode(&text, options)?,
+        cache_salt: None,
         num_choices: 1,
         max_tokens: MAX_TOKENS,
         sampling: SamplingParams {

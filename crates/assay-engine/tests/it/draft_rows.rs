@@ -1,6 +1,6 @@
 //! Draft rows in the scheduler: they take what the rest of a step leaves, and leave nothing behind.
 
-use assay_engine::block_manager::BlockManager;
+use assay_engine::block_manager::{BlockManager, PrefixCache};
 use assay_engine::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
 use assay_engine::sequence::{SeqId, Sequence, SequenceState};
 use assay_models::TokenId;
@@ -20,9 +20,16 @@ fn decoding(num_sequences: u64, num_prompt: u32, num_blocks: usize, budget: usiz
         max_num_seqs: 8,
         max_num_batched_tokens: budget,
     };
-    let mut scheduler = Scheduler::new(config, BlockManager::new(num_blocks, BLOCK_TOKENS));
+    let mut scheduler = Scheduler::new(
+        config,
+        BlockManager::new(num_blocks, BLOCK_TOKENS, PrefixCache::On),
+    );
     for arrival in 0..num_sequences {
-        scheduler.add(Sequence::new(seq_id(arrival), (0..num_prompt).collect()));
+        scheduler.add(Sequence::new(
+            seq_id(arrival),
+            (0..num_prompt).collect(),
+            None,
+        ));
     }
     let is_decoding = |scheduler: &Scheduler| {
         let mut sequences = scheduler.sequences();
@@ -117,7 +124,7 @@ fn drafts_take_no_block_that_another_needs() {
 fn drafts_take_no_row_that_another_needs() {
     // Two decode and a prompt takes the rest of the step's budget.
     let mut scheduler = decoding(2, 9, 256, 20);
-    scheduler.add(Sequence::new(seq_id(9), (0..300).collect()));
+    scheduler.add(Sequence::new(seq_id(9), (0..300).collect(), None));
     let before = scheduler.schedule();
     let mut with_drafts = before.clone();
     for index in 0..2 {

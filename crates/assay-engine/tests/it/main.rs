@@ -1,6 +1,7 @@
 //! The engine at its own door: requests in, outputs out, over a scripted model; and its pure parts
 //! (scheduler, text pipeline, sampler) against naive references.
 
+mod checked;
 mod collect;
 mod constraints;
 mod draft_model;
@@ -9,11 +10,14 @@ mod generation;
 mod invariance;
 mod lifecycle;
 mod limits;
+mod naive_pool;
 mod prefill_shares;
+mod prefix_hits;
 mod prompt_scores;
 mod real_path;
 mod sampling;
 mod scheduling;
 mod scores;
 mod speculation;
+mod storage;
 mod text_reference;

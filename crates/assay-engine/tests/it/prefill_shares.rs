@@ -1,9 +1,10 @@
 //! How long prompts, short prompts and decode rows share steps: the scheduler's stated bounds.
 
+use assay_engine::block_manager::PrefixCache;
 use assay_engine::scheduler::{SchedulerConfig, SchedulerOutput};
 use assay_engine::sequence::SeqId;
 
-use crate::scheduling::{Checked, ROW};
+use crate::checked::{Checked, ROW};
 
 /// Blocks for every prompt of these tests.
 const NUM_BLOCKS: usize = 4096;
@@ -13,7 +14,7 @@ fn checked(max_num_seqs: usize, max_num_batched_tokens: usize) -> Checked {
         max_num_seqs,
         max_num_batched_tokens,
     };
-    Checked::new(config, NUM_BLOCKS)
+    Checked::new(config, NUM_BLOCKS, PrefixCache::On)
 }
 
 fn num_rows(output: &SchedulerOutput, seq_id: SeqId) -> usize {
@@ -198,4 +199,78 @@ fn dear_rows_keep_the_bounds_and_end() {
         checked.step();
     }
     assert!(checked.live.is_empty(), "unfinished: {:?}", checked.live);
+}
+
+/// Beside decode rows, cheaper prompts and prompts that begin alike, it gets at least a row a step.
+#[test]
+fn the_oldest_unfinished_prompt_always_advances() {
+    let common: Vec<u32> = (0..400).collect();
+    for budget in [8, 64, 512] {
+        let mut checked = checked(8, budget);
+        checked.add(3, 900);
+        checked.step();
+        let oldest = checked.add_choices(common.clone(), None, 1, 1)[0];
+        for index in 0.. {
+            // One that begins alike and is shorter, and one that has nothing in common.
+            checked.add_choices(common[..20 + index % 40].to_vec(), None, 2, 1);
+            checked.add(5, 1);
+            let before = checked.live[&oldest].num_computed;
+            let output = checked.step();
+            assert!(
+                num_rows(&output, oldest) > 0,
+                "step {index}, budget {budget}"
+            );
+            let Some(expected) = checked.live.get(&oldest) else {
+                break;
+            };
+            assert!(expected.num_computed > before, "step {index}");
+        }
+    }
+}
+
+/// Choices of a request: the first computes the prompt, the others their last token; nothing else waits.
+#[test]
+fn choices_follow_the_first_through_the_prompt() {
+    let prompt: Vec<u32> = (0..2_001).collect();
+    let mut checked = checked(8, 512);
+    let choices = checked.add_choices(prompt, None, 2, 4);
+    let short = checked.add(10, 1);
+    let (output, _) = step(&mut checked);
+    assert_eq!(num_rows(&output, short), 10);
+    assert!(
+        !checked.live.contains_key(&short),
+        "it does not wait for the choices"
+    );
+    // They are never behind by more than a step, and compute nothing on the way.
+    while checked.cached_tokens(choices[3]) < 2_000 {
+        let position = checked.live[&choices[0]].num_computed;
+        let (output, _) = step(&mut checked);
+        for &follower in &choices[1..] {
+            let cached = checked.cached_tokens(follower);
+            assert_eq!(cached, position.min(2_000), "{follower:?}");
+            assert_eq!(num_rows(&output, follower), usize::from(cached == 2_000));
+        }
+    }
+    assert_eq!(checked.happened.num_early_hits, 0);
+    for &seq_id in &choices {
+        run_until_ended(&mut checked, seq_id);
+    }
+    let num_replies = 2 - 1;
+    assert_eq!(checked.happened.num_rows, 10 + 2_001 + 3 + 4 * num_replies);
+}
+
+/// Only uncomputed rows cost: a prompt that is all cached but for its end is a short one.
+#[test]
+fn a_cached_prompt_is_short() {
+    let prompt: Vec<u32> = (0..4_000).collect();
+    let mut checked = checked(8, 512);
+    let first = checked.add_choices(prompt.clone(), None, 1, 1)[0];
+    run_until_ended(&mut checked, first);
+    for _ in 0..2 {
+        checked.add(5_000, 1);
+    }
+    step(&mut checked);
+    let again = checked.add_choices([prompt, vec![9; 20]].concat(), None, 1, 1)[0];
+    let (output, _) = step(&mut checked);
+    assert_eq!(num_rows(&output, again), 20);
 }

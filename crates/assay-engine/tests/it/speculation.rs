@@ -13,7 +13,7 @@ use assay_testkit::scripted::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::collect::{ChoiceReply, Client, request, spawn};
+use crate::collect::{ChoiceReply, Client, request, spawn, without_cached_tokens};
 use crate::invariance::any_sampling;
 
 /// Distance at which the model likes to repeat itself.
@@ -64,7 +64,9 @@ fn run_alone(row: Row, request: &Request, speculation: Speculation) -> (Replies,
     let num_kv_blocks = longest.div_ceil(BLOCK_TOKENS) * request.num_choices as usize;
     let engine = engine(row, num_kv_blocks, config(speculation));
     let client = Client::submit(&engine, request.clone()).expect("a valid request");
-    let replies = client.collect(request.num_choices);
+    let replies = client
+        .collect(request.num_choices)
+        .map(without_cached_tokens);
     engine.drain();
     assert!(engine.wait_stopped(std::time::Duration::from_secs(30)));
     let stats = engine.stats();
@@ -89,6 +91,9 @@ fn check_equals_plain(row: Row, request: &Request) -> (Replies, EngineStats) {
             num_drafts: 0,
             num_draft_tokens: 0,
             num_accepted_tokens: 0,
+            num_kv_blocks_cached: plain_stats.num_kv_blocks_cached,
+            num_prefix_cache_hits: plain_stats.num_prefix_cache_hits,
+            num_prefix_cache_evictions: plain_stats.num_prefix_cache_evictions,
             ..stats
         },
         plain_stats
@@ -372,7 +377,9 @@ fn check_together(
             client.leave();
             continue;
         }
-        let replies = client.collect(request.num_choices);
+        let replies = client
+            .collect(request.num_choices)
+            .map(without_cached_tokens);
         let (plain, _) = run_alone(echoing, request, Speculation::Off);
         assert_eq!(replies, plain, "request {index}");
     }

@@ -74,6 +74,17 @@ impl KvLayer {
         (&mut self.k, &mut self.v)
     }
 
+    /// Copies all keys and values of block `from` over those of block `to`, bit for bit.
+    ///
+    /// # Panics
+    /// If the layer lacks one of them.
+    pub fn copy_block(&mut self, from: u32, to: u32) {
+        let len = self.num_kv_heads * self.head_dim * KV_BLOCK_TOKENS;
+        let from = from as usize * len;
+        self.k.copy_within(from..from + len, to as usize * len);
+        self.v.copy_within(from..from + len, to as usize * len);
+    }
+
     /// One head of one block in `k` and in `v`.
     pub(super) fn head_block(&self, block: u32, kv_head: usize) -> Range<usize> {
         let len = self.head_dim * KV_BLOCK_TOKENS;

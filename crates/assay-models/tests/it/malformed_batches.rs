@@ -1,6 +1,6 @@
 //! Batches that break a rule are refused by name and leave the model usable.
 
-use assay_models::{BlockId, ForwardBatch, ForwardError, ForwardModel};
+use assay_models::{BlockId, ForwardBatch, ForwardError, ForwardModel, KvBlockCopy};
 use assay_testkit::tiny_model::TinyModel;
 
 use crate::support::Setup;
@@ -13,6 +13,7 @@ fn good() -> ForwardBatch {
         cu_seqlens: vec![0, 3, 4],
         block_tables: vec![vec![BlockId(0), BlockId(1)], vec![BlockId(2)]],
         logit_rows: vec![2, 3],
+        block_copies: Vec::new(),
     }
 }
 
@@ -65,6 +66,14 @@ fn every_rule() {
         b.logit_rows = vec![2, 2]
     });
     check_refused("logit row 4 of a batch of 4", |b| b.logit_rows = vec![4]);
+    for (from, to) in [(0, 9_999), (9_999, 0)] {
+        check_refused("block 9999 of a copy in a pool of", |b| {
+            b.block_copies = vec![KvBlockCopy {
+                from: BlockId(from),
+                to: BlockId(to),
+            }];
+        });
+    }
 }
 
 /// Sequences may read the same block as long as one at most writes it.
@@ -77,6 +86,7 @@ fn a_shared_prefix_is_fine() {
         cu_seqlens: vec![0, 1, 2],
         block_tables: vec![vec![BlockId(0), BlockId(1)], vec![BlockId(0), BlockId(2)]],
         logit_rows: vec![0, 1],
+        block_copies: Vec::new(),
     };
     assert_eq!(model.forward(&batch).unwrap().num_rows(), 2);
 }

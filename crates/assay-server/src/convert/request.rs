@@ -5,14 +5,14 @@ use assay_api::openai::{self, ChatCompletionRequest};
 use assay_engine::{LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams};
 
 use crate::convert::constraint;
-use crate::error::{ApiError, TokenCount};
+use crate::error::{ApiError, SequenceRoom, TokenCount};
 use crate::model_text::ModelText;
 
 /// What the engine can take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModelLimits {
-    /// Prompt and reply together, in tokens.
-    pub(crate) context_length: u32,
+    /// Prompt and reply together.
+    pub(crate) room: SequenceRoom,
     /// Width of a logits row.
     pub(crate) vocab_size: u32,
 }
@@ -30,12 +30,13 @@ pub(crate) fn build(
     limits: ModelLimits,
 ) -> Result<Request, ApiError> {
     check_logit_bias(&chat.logit_bias, limits.vocab_size)?;
-    let prompt_token_ids = text.chat_prompt(chat, limits.context_length)?;
+    let prompt_token_ids = text.chat_prompt(chat, limits.room)?;
     let max_tokens = max_tokens(chat.max_tokens, prompt_token_ids.len(), limits)?;
     let constraint = constraint::compile(&chat.response_format, text)?;
     Ok(Request {
         id,
         prompt_token_ids,
+        cache_salt: chat.cache_salt.as_deref().map(Into::into),
         num_choices: chat.n,
         max_tokens,
         sampling: SamplingParams {
@@ -81,13 +82,14 @@ fn max_tokens(
     num_prompt_tokens: usize,
     limits: ModelLimits,
 ) -> Result<u32, ApiError> {
-    let ModelLimits { context_length, .. } = limits;
     let too_long = || ApiError::PromptTooLong {
         prompt_tokens: TokenCount::Exactly(num_prompt_tokens),
-        context_length,
+        room: limits.room,
     };
     let prompt_tokens = u32::try_from(num_prompt_tokens).map_err(|_| too_long())?;
-    let room = context_length
+    let room = limits
+        .room
+        .num_tokens
         .checked_sub(prompt_tokens)
         .filter(|room| *room > 0)
         .ok_or_else(too_long)?;
@@ -107,7 +109,7 @@ fn max_tokens(
                 field,
                 prompt_tokens,
                 max_tokens: positive.unsigned_abs(),
-                context_length,
+                room: limits.room,
             }),
     }
 }

@@ -96,3 +96,32 @@ async fn r9_fault_161_fault_163_too_long_is_refused_with_the_counts() {
         );
     }
 }
+
+/// Where the KV memory is smaller than the context, the refusal says which of the two it was.
+#[tokio::test]
+async fn r9_fault_163_more_than_the_kv_memory_holds_is_refused_with_the_room_left() {
+    let world = Setup {
+        num_kv_blocks: 4,
+        ..Setup::default()
+    }
+    .build();
+    let used = world
+        .reply(&with(ask_message("hi"), json!({"max_tokens": 1})))
+        .await;
+    let prompt_tokens = used["usage"]["prompt_tokens"].as_u64().expect("a count");
+    let room = 64 - prompt_tokens;
+    let just = with(
+        ask_message("hi"),
+        json!({"max_tokens": room, "logit_bias": {}}),
+    );
+    world.reply(&just).await;
+    let over = with(ask_message("hi"), json!({"max_tokens": room + 1}));
+    let message = world.check_refused(&over, "max_tokens").await;
+    for part in ["4096", "64", "--kv-memory", "65", &room.to_string()] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let message = world
+        .check_refused(&ask_message(&"x".repeat(70)), "messages")
+        .await;
+    assert!(message.contains("--kv-memory"), "{message}");
+}

@@ -212,6 +212,45 @@ async fn a_full_queue_is_429_with_retry_after() {
     }
 }
 
+/// Choices queue like requests; a request is taken whole as long as the queue has any place.
+#[tokio::test]
+async fn choices_count_against_the_queue() {
+    let setup = Setup {
+        engine: EngineConfig {
+            max_num_seqs: 1,
+            queue_limit: 4,
+            ..EngineConfig::default()
+        },
+        ..Setup::default()
+    };
+    setup.gate.close();
+    let world = setup.build();
+    let send = |n: usize| {
+        let world = world.clone();
+        let body = with(ask("choices"), json!({"n": n}));
+        tokio::spawn(async move { world.reply(&body).await })
+    };
+    let first = send(1);
+    held(&world).await;
+    let three = send(3);
+    eventually(&world, "three wait", |stats| stats.num_waiting == 3).await;
+    let nine = send(9);
+    eventually(&world, "twelve wait", |stats| stats.num_waiting == 12).await;
+    let answer = world.post(&ask("one too many")).await;
+    let error = answer.error(StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(error["code"], "queue_full");
+    world.gate.open();
+    for (sent, n) in [(first, 1), (three, 3), (nine, 9)] {
+        let reply = sent.await.expect("answered");
+        let choices = reply["choices"].as_array().expect("choices");
+        assert_eq!(choices.len(), n);
+        for choice in choices {
+            assert_eq!(choice["message"]["content"], "choices");
+        }
+    }
+    world.reply(&ask("room again")).await;
+}
+
 #[tokio::test]
 async fn draining_finishes_running_work_and_refuses_new() {
     let setup = Setup::default();

@@ -9,6 +9,7 @@ mod hostile;
 mod joins;
 mod lifecycle;
 mod models;
+mod prefix_cache;
 mod probes;
 mod real_model;
 mod scored;

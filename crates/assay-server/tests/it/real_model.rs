@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_engine::{Engine, EngineConfig, TokenBytes};
+use assay_engine::{Engine, EngineConfig, PrefixCache, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::{LoadOptions, Model, Numerics};
@@ -34,6 +34,10 @@ fn model_path() -> PathBuf {
 
 /// A server on the real model, loaded anew.
 pub(crate) fn start() -> World {
+    start_with(EngineConfig::default())
+}
+
+fn start_with(engine_config: EngineConfig) -> World {
     let file = GgufFile::open(&model_path()).expect("a readable file");
     let tokenizer = Tokenizer::from_metadata(file.metadata()).expect("a known tokenizer");
     let source = tokenizer.chat_template_source().expect("a chat model");
@@ -53,12 +57,8 @@ pub(crate) fn start() -> World {
     let token_bytes: TokenBytes = ids
         .map(|id| tokenizer.token_bytes(id).expect("in the vocabulary"))
         .collect();
-    let engine = Engine::spawn(
-        Box::new(model),
-        Arc::new(token_bytes),
-        EngineConfig::default(),
-    )
-    .expect("started");
+    let engine =
+        Engine::spawn(Box::new(model), Arc::new(token_bytes), engine_config).expect("started");
     let config = ServerConfig {
         model_id: "smollm2-135m-instruct".to_owned(),
         ..config()
@@ -230,4 +230,41 @@ async fn section_6_116_scored_requests_then_16_alike_of_92_tokens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn section_6_16_alike_of_775_tokens() {
     check_sixteen_alike(&start(), 775).await;
+}
+
+/// Prompts that each go one token further than the one before, so that the shared part ends at every
+/// place of a block; then each again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v4_fault_199_fault_206_fault_207_cached_prefixes_move_no_bit() {
+    let cold = start_with(EngineConfig {
+        prefix_cache: PrefixCache::Off,
+        ..EngineConfig::default()
+    });
+    let warm = start();
+    let cached = |reply: &Value| {
+        let details = &reply["usage"]["prompt_tokens_details"];
+        details["cached_tokens"].as_u64().expect("a count")
+    };
+    let mut ends = std::collections::BTreeSet::new();
+    for num_words in 0..18 {
+        let content = format!("Is it so?{}", " yes".repeat(num_words));
+        let body = json!({
+            "messages": [{"role": "user", "content": content}],
+            "logprobs": true, "top_logprobs": 20, "max_tokens": 3, "temperature": 0.9, "seed": 5,
+            "n": 2,
+        });
+        let expected = cold.reply(&body).await;
+        assert_eq!(cached(&expected), 0);
+        let first = warm.reply(&body).await;
+        assert_eq!(choices(&first), choices(&expected), "{num_words} words");
+        if num_words > 0 {
+            assert!(cached(&first) > 16, "{num_words} words: {}", cached(&first));
+            ends.insert(cached(&first) % 16);
+        }
+        let second = warm.reply(&body).await;
+        assert_eq!(choices(&second), choices(&expected), "{num_words} words");
+        let num_prompt = second["usage"]["prompt_tokens"].as_u64().expect("a count");
+        assert_eq!(cached(&second), num_prompt - 1);
+    }
+    assert_eq!(ends.len(), 16, "every place of a block: {ends:?}");
 }

@@ -33,6 +33,7 @@ pub(crate) struct Setup {
     pub(crate) engine: EngineConfig,
     pub(crate) gate: StepGate,
     pub(crate) context_length: usize,
+    pub(crate) num_kv_blocks: usize,
     pub(crate) template: Option<&'static str>,
 }
 
@@ -83,6 +84,7 @@ impl Default for Setup {
             engine: EngineConfig::default(),
             gate: StepGate::default(),
             context_length: 4_096,
+            num_kv_blocks: 2_048,
             template: Some(vocab::TEMPLATE),
         }
     }
@@ -92,6 +94,7 @@ impl Setup {
     pub(crate) fn build(self) -> World {
         let model = ScriptedModel::new(vocab::size(), script)
             .with_context_length(self.context_length)
+            .with_kv_pool(self.num_kv_blocks, 16)
             .with_gate(&self.gate);
         let tokenizer = Arc::new(vocab::tokenizer());
         let token_bytes: TokenBytes = (0..vocab::size_u32())

@@ -54,6 +54,7 @@ impl ScriptedModel {
             name: "scripted".to_owned(),
             vocab_size,
             context_length: 4096,
+            full_context_length: 4096,
             kv_block_tokens: 16,
             num_kv_blocks: 2048,
         };
@@ -71,6 +72,7 @@ impl ScriptedModel {
     /// Sets the longest sequence.
     pub fn with_context_length(mut self, context_length: usize) -> Self {
         self.info.context_length = context_length;
+        self.info.full_context_length = context_length;
         self
     }
 
@@ -178,6 +180,14 @@ impl ForwardModel for ScriptedModel {
         self.check_batch(batch)?;
         locked(&self.batch_sizes).push(batch.num_sequences());
 
+        let block_tokens = self.info.kv_block_tokens;
+        for copy in &batch.block_copies {
+            let [from, to] = [copy.from, copy.to].map(|block| block.0 as usize * block_tokens);
+            self.check(from.max(to) + block_tokens <= self.slots.len(), || {
+                format!("{copy:?} of a pool of {}", self.info.num_kv_blocks)
+            })?;
+            self.slots.copy_within(from..from + block_tokens, to);
+        }
         // All rows write before any row reads: two sequences in one block spoil each other.
         let sequence_rows: Vec<(usize, usize)> = batch
             .cu_seqlens
