@@ -29,6 +29,7 @@ pub(super) struct FileConfig {
     pub(super) no_prefix_cache: Option<bool>,
     pub(super) kv_memory: Option<u64>,
     pub(super) speculation: Option<SpeculationArg>,
+    pub(super) draft_model: Option<PathBuf>,
     pub(super) template_date: Option<String>,
     pub(super) cache_packed: Option<bool>,
     pub(super) cache_dir: Option<PathBuf>,

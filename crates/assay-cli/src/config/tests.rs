@@ -59,6 +59,15 @@ fn kv_types_outside_the_contract_are_refused_with_what_there_is() {
 }
 
 #[test]
+fn a_draft_model_and_no_speculation_contradict_each_other() {
+    let both = ["--draft-model", "d.gguf", "--speculation", "off"];
+    let error = resolve(&both).unwrap_err().to_string();
+    assert!(error.contains("--draft-model"), "{error}");
+    let config = resolve(&both[..2]).unwrap();
+    assert_eq!(config.model.draft_model, Some("d.gguf".into()));
+}
+
+#[test]
 fn an_open_address_needs_a_key_or_a_word() {
     let error = resolve(&["--host", "0.0.0.0"]).unwrap_err().to_string();
     assert!(error.contains("--api-key"), "{error}");

@@ -14,6 +14,7 @@ mod naive_pool;
 mod prefill_shares;
 mod prefix_hits;
 mod prompt_scores;
+mod real_model;
 mod real_path;
 mod sampling;
 mod scheduling;
