@@ -169,6 +169,7 @@ impl Conversation {
         Request {
             id: RequestId(self.next_id),
             prompt_token_ids,
+            cache_salt: None,
             num_choices: 1,
             max_tokens,
             sampling: SamplingParams {

@@ -14,6 +14,8 @@ pub(crate) enum IsaKind {
     Avx2,
     /// AVX-512 F/BW/DQ/VL/VBMI + VNNI (and everything of AVX2).
     Avx512,
+    /// AMX tiles with BF16 products, for matmuls of many tokens; every other op is that of AVX-512.
+    Amx,
 }
 
 impl Isa {
@@ -41,6 +43,9 @@ impl Isa {
             if avx512 {
                 kinds.push(Self(IsaKind::Avx512));
             }
+            if avx512 && crate::x86::amx::is_available() {
+                kinds.push(Self(IsaKind::Amx));
+            }
         }
         kinds
     }
@@ -50,17 +55,18 @@ impl Isa {
         Self::available().pop().unwrap_or(Self::SCALAR)
     }
 
-    /// The instruction set called `name` (`scalar`, `avx2`, `avx512`), if this CPU has it.
+    /// The instruction set called `name` (`scalar`, `avx2`, `avx512`, `amx`), if this CPU has it.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::available().into_iter().find(|isa| isa.name() == name)
     }
 
-    /// `scalar`, `avx2` or `avx512`.
+    /// `scalar`, `avx2`, `avx512` or `amx`.
     pub fn name(self) -> &'static str {
         match self.0 {
             IsaKind::Scalar => "scalar",
             IsaKind::Avx2 => "avx2",
             IsaKind::Avx512 => "avx512",
+            IsaKind::Amx => "amx",
         }
     }
 }

@@ -49,6 +49,7 @@ fn request(
         prompt_token_ids: (0..num_prompt_tokens)
             .map(|position| token_at(position, vocab_size))
             .collect(),
+        cache_salt: None,
         num_choices: 1,
         max_tokens: u32::try_from(max_tokens).unwrap_or(u32::MAX),
         sampling: SamplingParams::greedy(),

@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use assay_engine::{Engine, EngineConfig, TokenBytes};
+use assay_engine::{Engine, EngineConfig, PrefixCache, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
 use assay_kernels::probe::{ReadProbe, integer_peak};
@@ -154,6 +154,7 @@ fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) ->
             num_kv_blocks: args.num_kv_blocks(),
             numerics: config.numerics,
             compute: Compute::new(config.isa, ThreadPool::new(num_threads)),
+            packed_cache: None,
             progress: None,
         },
     )
@@ -205,6 +206,8 @@ fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) ->
     // From here on the model belongs to an engine.
     let engine_config = EngineConfig {
         max_num_seqs: 1,
+        // The same tokens are measured again and again.
+        prefix_cache: PrefixCache::Off,
         ..EngineConfig::default()
     };
     let engine = Engine::spawn(Box::new(model), TokenBytes::default().into(), engine_config)?;

@@ -36,7 +36,7 @@ pub(crate) struct WeightsArgs {
     cache_packed: bool,
     #[command(flatten)]
     pub(super) store: StoreArgs,
-    /// Force an instruction set: scalar, avx2 or avx512. Changes speed, never a bit; for tests
+    /// Force an instruction set: scalar, avx2, avx512 or amx. Changes speed, never a bit; for tests
     #[arg(long, env = "ASSAY_ISA", hide = true)]
     isa: Option<String>,
 }

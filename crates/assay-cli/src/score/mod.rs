@@ -86,6 +86,7 @@ fn score(loaded: &Loaded, token_ids: &[u32]) -> Result<Vec<PromptToken>> {
     let request = Request {
         id: RequestId(0),
         prompt_token_ids: token_ids.to_vec(),
+        cache_salt: None,
         num_choices: 1,
         max_tokens: 0,
         sampling: SamplingParams::greedy(),

@@ -361,18 +361,19 @@ impl Checked {
         let holders = holders(&self.scheduler);
         let blocks = self.scheduler.blocks();
         let (mut num_cached, mut num_free) = (0, 0);
-        for index in 0..u32::try_from(self.num_blocks).expect("few blocks") {
-            let block = BlockId(index);
-            let num_holders = holders.get(&block).copied().unwrap_or(0);
-            let num_references = blocks.num_references()[index as usize];
-            assert_eq!(num_references, num_holders, "references of {block:?}");
-            match (num_holders, blocks.is_in_tree(block)) {
+        assert_eq!(blocks.num_references(), holders, "references");
+        for (block, num_holders) in (0..).map(BlockId).zip(&holders) {
+            match (*num_holders, blocks.is_in_tree(block)) {
                 (0, true) => num_cached += 1,
                 (0, false) => num_free += 1,
                 (1.., _) => {}
             }
         }
-        assert_eq!(blocks.num_used(), holders.len(), "used");
+        assert_eq!(
+            blocks.num_used(),
+            self.num_blocks - num_cached - num_free,
+            "used"
+        );
         assert_eq!(blocks.num_cached(), num_cached, "cached");
         assert_eq!(blocks.num_free(), num_free, "free");
     }

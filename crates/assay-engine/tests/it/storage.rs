@@ -9,7 +9,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use assay_engine::scheduler::{Scheduler, SchedulerOutput};
 use assay_engine::sequence::{SeqId, Sequence};
-use assay_models::BlockId;
 
 pub(crate) struct Storage {
     block_tokens: usize,
@@ -46,11 +45,13 @@ impl Storage {
             self.learn(sequence);
             let contents = &self.contents[&scheduled.seq_id].of_positions;
             let begin = sequence.num_computed_tokens;
-            for position in begin..begin + scheduled.num_scheduled_tokens {
+            let end = begin + scheduled.num_scheduled_tokens;
+            for (position, &content) in contents.iter().enumerate().take(end).skip(begin) {
                 let block = sequence.block_table[position / self.block_tokens];
-                assert_eq!(holders[&block], 1, "{block:?} is written while shared");
+                let num_holders = holders[block.0 as usize];
+                assert_eq!(num_holders, 1, "{block:?} is written while shared");
                 let index = slot_index(sequence, position, self.block_tokens);
-                self.slots[index] = Some(contents[position]);
+                self.slots[index] = Some(content);
             }
         }
     }
@@ -99,13 +100,12 @@ fn slot_index(sequence: &Sequence, position: usize, block_tokens: usize) -> usiz
     block.0 as usize * block_tokens + position % block_tokens
 }
 
-/// How many block tables name each held block.
-pub(crate) fn holders(scheduler: &Scheduler) -> BTreeMap<BlockId, u32> {
-    let mut holders = BTreeMap::new();
-    for sequence in scheduler.sequences() {
-        for &block in &sequence.block_table {
-            *holders.entry(block).or_insert(0) += 1;
-        }
+/// `[num_blocks]` how many block tables name each block.
+pub(crate) fn holders(scheduler: &Scheduler) -> Vec<u32> {
+    let mut holders = vec![0; scheduler.blocks().num_blocks()];
+    let sequences = scheduler.sequences();
+    for block in sequences.flat_map(|sequence| &sequence.block_table) {
+        holders[block.0 as usize] += 1;
     }
     holders
 }

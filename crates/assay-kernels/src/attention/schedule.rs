@@ -48,7 +48,7 @@ pub(super) fn tiles<'a>(
 
 fn tile_queries(isa: Isa) -> usize {
     match isa.0 {
-        IsaKind::Scalar | IsaKind::Avx512 => 24,
+        IsaKind::Scalar | IsaKind::Avx512 | IsaKind::Amx => 24,
         IsaKind::Avx2 => 6,
     }
 }

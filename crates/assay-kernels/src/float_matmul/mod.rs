@@ -78,7 +78,7 @@ pub fn float_matmul(
             IsaKind::Avx2 => unsafe { avx2::multiply(matrix, &product, groups) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the `Isa` value proves AVX-512 F, FMA and F16C.
-            IsaKind::Avx512 => unsafe { avx512::multiply(matrix, &product, groups) },
+            IsaKind::Avx512 | IsaKind::Amx => unsafe { avx512::multiply(matrix, &product, groups) },
             _ => reference::multiply(matrix, &product, groups),
         }
     });

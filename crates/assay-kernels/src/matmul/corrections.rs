@@ -2,6 +2,8 @@
 //! integer `−zero_point·S_j` where quants are stored with a zero point, or `f32(S_j)` for the
 //! offset chain. No format has both.
 //!
+//! The AMX kernels multiply signed quants and need only the latter.
+//!
 //! Laid out like the activations: `[tile][sub-block][token of tile]`.
 
 use super::scales::ScaleLayout;
@@ -12,6 +14,9 @@ pub(super) fn corrections<S: ScaleLayout>(
     activations: &QuantizedActivations,
     zero_point: u8,
 ) -> Vec<u32> {
+    if !S::HAS_OFFSET && activations.in_tile_rows() {
+        return Vec::new();
+    }
     let value = |sum: i32| {
         if S::HAS_OFFSET {
             (sum as f32).to_bits()

@@ -14,7 +14,15 @@ pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task, zer
         IsaKind::Avx2 => super::avx2::run::<Q, S>(job, task),
         #[cfg(target_arch = "x86_64")]
         IsaKind::Avx512 => super::avx512::run::<Q, S>(job, task),
+        #[cfg(target_arch = "x86_64")]
+        IsaKind::Amx if job.activations.in_tile_rows() => {
+            super::amx::run::<Q, S>(job, task, zero_point);
+        }
+        #[cfg(target_arch = "x86_64")]
+        IsaKind::Amx => super::avx512::run::<Q, S>(job, task),
         #[cfg(not(target_arch = "x86_64"))]
-        IsaKind::Avx2 | IsaKind::Avx512 => reference::run::<Q, S>(job, task, zero_point),
+        IsaKind::Avx2 | IsaKind::Avx512 | IsaKind::Amx => {
+            reference::run::<Q, S>(job, task, zero_point)
+        }
     }
 }

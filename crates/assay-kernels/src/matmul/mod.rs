@@ -2,9 +2,11 @@
 //!
 //! Class: exact. The same bits on every ISA, for any number of threads and whatever rows share the
 //! batch. The pieces: `formats` says how a raw block splits, `quants` and `scales` how the parts lie
-//! in a packed panel and how each ISA loads them, `panel` where they lie; `reference`, `avx2` and
-//! `avx512` are the drivers, generic over the two layouts.
+//! in a packed panel and how each ISA loads them, `panel` where they lie; `reference`, `avx2`,
+//! `avx512` and `amx` are the drivers, generic over the two layouts.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod arena;
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -3,13 +3,40 @@
 
 use super::job::{Job, Task};
 use super::quants::{BLOCK, PANEL_ROWS};
+use crate::quantize::QuantizedActivations;
 
 /// Tasks per thread, so that a thread that was interrupted does not hold up the rest.
 const TASKS_PER_THREAD: usize = 4;
 /// Multiplications below which another thread costs more than it saves.
 const PARALLEL_WORK: usize = 1 << 17;
-/// Most token tiles of a task: their integers stay in the second-level cache.
-const MAX_TILES: usize = 32;
+/// Most tokens of a task: their integers stay in the second-level cache.
+const MAX_TOKENS: usize = 128;
+/// The same for AMX, whose weights are unpacked once per task.
+const MAX_TILE_ROW_TOKENS: usize = 256;
+
+/// The token tiles of a job.
+#[derive(Clone, Copy, Debug)]
+struct Tiles {
+    count: usize,
+    max_per_task: usize,
+    /// Row groups that the kernel takes together.
+    groups_at_once: usize,
+}
+
+impl Tiles {
+    fn of(activations: &QuantizedActivations) -> Self {
+        let (max_tokens, groups_at_once) = if activations.in_tile_rows() {
+            (MAX_TILE_ROW_TOKENS, 2)
+        } else {
+            (MAX_TOKENS, 1)
+        };
+        Self {
+            count: activations.num_tiles(),
+            max_per_task: max_tokens / activations.full_tile_tokens(),
+            groups_at_once,
+        }
+    }
+}
 
 /// A regular grid of tasks.
 #[derive(Debug)]
@@ -25,20 +52,23 @@ impl Grid {
         let work = job.n * job.num_blocks * BLOCK * job.activations.num_tokens();
         Self::of(
             job.n.div_ceil(PANEL_ROWS),
-            job.activations.num_tiles(),
+            Tiles::of(job.activations),
             if work < PARALLEL_WORK { 1 } else { num_threads },
         )
     }
 
-    fn of(num_groups: usize, num_tiles: usize, num_threads: usize) -> Self {
+    fn of(num_groups: usize, tiles: Tiles, num_threads: usize) -> Self {
+        let num_tiles = tiles.count;
         let wanted = if num_threads == 1 {
             1
         } else {
             num_threads * TASKS_PER_THREAD
         };
-        let tiles_per_task = num_tiles.clamp(1, MAX_TILES);
+        let tiles_per_task = num_tiles.clamp(1, tiles.max_per_task);
         let row_tasks = wanted.div_ceil(num_tiles.div_ceil(tiles_per_task).max(1));
-        let groups_per_task = num_groups.div_ceil(row_tasks);
+        let groups_per_task = num_groups
+            .div_ceil(row_tasks)
+            .next_multiple_of(tiles.groups_at_once);
         Self {
             num_groups,
             num_tiles,
@@ -73,8 +103,20 @@ mod tests {
     fn tasks_cover_the_output_once() {
         for num_groups in [1, 2, 3, 7, 36, 96, 3072] {
             for num_tiles in [0, 1, 2, 31, 33, 128] {
-                for num_threads in [1, 2, 3, 7, 64] {
-                    let grid = Grid::of(num_groups, num_tiles, num_threads);
+                for (num_threads, max_per_task, groups_at_once) in [
+                    (1, 32, 1),
+                    (2, 32, 1),
+                    (2, 16, 2),
+                    (3, 32, 1),
+                    (7, 16, 2),
+                    (64, 32, 1),
+                ] {
+                    let tiles = Tiles {
+                        count: num_tiles,
+                        max_per_task,
+                        groups_at_once,
+                    };
+                    let grid = Grid::of(num_groups, tiles, num_threads);
                     let mut seen = vec![0_u8; num_groups * num_tiles];
                     for index in 0..grid.num_tasks() {
                         let task = grid.task(index);

@@ -1,6 +1,6 @@
 //! A batch of quantised rows, in the layout of one instruction set.
 
-use super::tile::{Place, QuadWords, SUM_ELEMENTS, TILE_TOKENS};
+use super::tile::{Place, SUM_ELEMENTS, WordLayout};
 use super::{ActivationProfile, reference};
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
@@ -20,9 +20,10 @@ const TASK_ELEMENTS: usize = 1 << 14;
 pub struct QuantizedActivations {
     isa: Isa,
     profile: ActivationProfile,
+    layout: WordLayout,
     num_tokens: usize,
     k: usize,
-    /// `[tile][quad][token of tile][word]`.
+    /// Per tile, as the layout says.
     words: Vec<u32>,
     /// `[tile][scale block][token of tile]`.
     scales: Vec<f32>,
@@ -35,6 +36,7 @@ impl Default for QuantizedActivations {
         Self {
             isa: Isa::SCALAR,
             profile: ActivationProfile::A16,
+            layout: WordLayout::EvenOddPairs,
             num_tokens: 0,
             k: 0,
             words: Vec::new(),
@@ -63,20 +65,23 @@ impl QuantizedActivations {
         self.profile = profile;
         self.num_tokens = x.len() / k;
         self.k = k;
+        self.layout = WordLayout::of(self.isa, profile, self.num_tokens);
         let (words, scales, sums) = (self.row_words(), self.row_scales(), self.row_sums());
-        // Every element is overwritten below, so what a longer batch left behind does not matter.
-        self.words.resize(self.num_tokens * words, 0);
-        self.scales.resize(self.num_tokens * scales, 0.0);
-        self.sums.resize(self.num_tokens * sums, 0);
+        // Every element of a token is overwritten below, so what a longer batch left behind does not
+        // matter; nor do the padded rows of a last tile, whose outputs nobody stores.
+        let places = self.num_places();
+        self.words.resize(places * words, 0);
+        self.scales.resize(places * scales, 0.0);
+        self.sums.resize(places * sums, 0);
 
-        let (isa, quad) = (self.isa, self.quad_words());
+        let (isa, layout) = (self.isa, self.layout);
         let (num_tokens, num_tiles) = (self.num_tokens, self.num_tiles());
         let all_words = DisjointSlice::new(&mut self.words);
         let all_scales = DisjointSlice::new(&mut self.scales);
         let all_sums = DisjointSlice::new(&mut self.sums);
         let quantize_tile = |tile: usize| {
-            let tokens = tokens_of(tile, num_tokens);
-            let width = tokens.len();
+            let tokens = layout.tokens_of(tile, num_tokens);
+            let width = layout.width_of(tile, num_tokens);
             // SAFETY: tiles are disjoint ranges of tokens and each is quantised once.
             let (words, scales, sums) = unsafe {
                 (
@@ -89,13 +94,13 @@ impl QuantizedActivations {
                 let row = Row {
                     place,
                     width,
-                    quad,
+                    layout,
                     profile,
                 };
                 row.quantize(isa, &x[token * k..(token + 1) * k], words, scales, sums);
             }
         };
-        let tiles_per_task = TASK_ELEMENTS.div_ceil(TILE_TOKENS * k);
+        let tiles_per_task = TASK_ELEMENTS.div_ceil(layout.tile_tokens() * k);
         cx.pool.run(num_tiles.div_ceil(tiles_per_task), &|task| {
             let start = task * tiles_per_task;
             (start..num_tiles.min(start + tiles_per_task)).for_each(quantize_tile);
@@ -128,10 +133,13 @@ impl QuantizedActivations {
             self.num_tokens
         );
         assert_eq!(integers.len(), self.k, "length of a row");
-        let (tile, place) = (token / TILE_TOKENS, token % TILE_TOKENS);
-        let quad = self.quad_words();
-        let words = &self.tile_words(tile)[place * quad.count()..];
-        quad.gather(words, self.tile_width(tile), integers);
+        let (tile, place) = self.place_of(token);
+        self.layout.gather(
+            self.tile_words(tile),
+            place,
+            self.tile_width(tile),
+            integers,
+        );
     }
 
     /// Scale `dA` of the block that holds 32-block `block` of row `token`.
@@ -139,7 +147,7 @@ impl QuantizedActivations {
     /// # Panics
     /// When there is no such row or block.
     pub fn scale(&self, token: usize, block: usize) -> f32 {
-        let (tile, place) = (token / TILE_TOKENS, token % TILE_TOKENS);
+        let (tile, place) = self.place_of(token);
         let index = block * BLOCK / self.profile.block_elements();
         self.tile_scales(tile)[index * self.tile_width(tile) + place]
     }
@@ -149,31 +157,42 @@ impl QuantizedActivations {
     }
 
     pub(crate) fn num_tiles(&self) -> usize {
-        self.num_tokens.div_ceil(TILE_TOKENS)
+        self.num_tokens.div_ceil(self.layout.tile_tokens())
+    }
+
+    /// Whether the words are rows of AMX tiles.
+    pub(crate) fn in_tile_rows(&self) -> bool {
+        self.layout.in_tile_rows()
+    }
+
+    /// Tokens of a full tile.
+    pub(crate) fn full_tile_tokens(&self) -> usize {
+        self.layout.tile_tokens()
     }
 
     /// Tokens of a tile, as row indices.
     pub(crate) fn tile_tokens(&self, tile: usize) -> Range<usize> {
-        tokens_of(tile, self.num_tokens)
+        self.layout.tokens_of(tile, self.num_tokens)
     }
 
+    /// Places of a tile: its tokens, and padding where tiles have one size.
     pub(crate) fn tile_width(&self, tile: usize) -> usize {
-        self.tile_tokens(tile).len()
+        self.layout.width_of(tile, self.num_tokens)
     }
 
-    /// `[quad][token of tile][word]`.
+    /// `[quad][token of tile][word]`, or the tile rows of each 32-block.
     pub(crate) fn tile_words(&self, tile: usize) -> &[u32] {
-        part(&self.words, self.row_words(), self.tile_tokens(tile))
+        self.part(&self.words, self.row_words(), tile)
     }
 
     /// `[scale block][token of tile]`.
     pub(crate) fn tile_scales(&self, tile: usize) -> &[f32] {
-        part(&self.scales, self.row_scales(), self.tile_tokens(tile))
+        self.part(&self.scales, self.row_scales(), tile)
     }
 
     /// `[16 elements][token of tile]`.
     pub(crate) fn tile_sums(&self, tile: usize) -> &[i32] {
-        part(&self.sums, self.row_sums(), self.tile_tokens(tile))
+        self.part(&self.sums, self.row_sums(), tile)
     }
 
     /// Sums of every tile.
@@ -181,16 +200,29 @@ impl QuantizedActivations {
         &self.sums
     }
 
-    fn quad_words(&self) -> QuadWords {
-        match (self.isa.0, self.profile) {
-            (IsaKind::Avx512, ActivationProfile::A16) => QuadWords::SplitBytes,
-            (IsaKind::Avx512, ActivationProfile::A8) => QuadWords::Bytes,
-            (IsaKind::Scalar | IsaKind::Avx2, _) => QuadWords::EvenOddPairs,
+    /// Tile of a token and its place in it.
+    fn place_of(&self, token: usize) -> (usize, usize) {
+        let tile_tokens = self.layout.tile_tokens();
+        (token / tile_tokens, token % tile_tokens)
+    }
+
+    /// Tokens and the padding of a last tile.
+    fn num_places(&self) -> usize {
+        match self.num_tiles() {
+            0 => 0,
+            tiles => (tiles - 1) * self.layout.tile_tokens() + self.tile_width(tiles - 1),
         }
     }
 
+    /// The share of `tile` in an array of `per_row` elements a place; only the last tile may be
+    /// narrower, so shares are ranges.
+    fn part<'a, T>(&self, all: &'a [T], per_row: usize, tile: usize) -> &'a [T] {
+        let start = tile * self.layout.tile_tokens() * per_row;
+        &all[start..start + self.tile_width(tile) * per_row]
+    }
+
     fn row_words(&self) -> usize {
-        self.k / WORDS_QUAD * self.quad_words().count()
+        self.k / WORDS_QUAD * self.layout.quad_words()
     }
 
     fn row_scales(&self) -> usize {
@@ -202,21 +234,11 @@ impl QuantizedActivations {
     }
 }
 
-fn tokens_of(tile: usize, num_tokens: usize) -> Range<usize> {
-    let start = tile * TILE_TOKENS;
-    start..(start + TILE_TOKENS).min(num_tokens)
-}
-
-/// The share of `tokens` in a per-row array; tiles keep rows of equal length, so shares are ranges.
-fn part<T>(all: &[T], per_row: usize, tokens: Range<usize>) -> &[T] {
-    &all[tokens.start * per_row..tokens.end * per_row]
-}
-
 /// Where one row goes in its tile.
 struct Row {
     place: usize,
     width: usize,
-    quad: QuadWords,
+    layout: WordLayout,
     profile: ActivationProfile,
 }
 
@@ -231,13 +253,13 @@ impl Row {
     ) {
         let block_elements = self.profile.block_elements();
         let limit = self.profile.limit();
-        let words_per_block = block_elements / WORDS_QUAD * self.quad.count() * self.width;
+        let words_per_block = block_elements / WORDS_QUAD * self.layout.quad_words() * self.width;
         let sums_per_block = block_elements / SUM_ELEMENTS * self.width;
         for (index, x) in x.chunks(block_elements).enumerate() {
             let place = Place {
-                quad: self.quad,
+                layout: self.layout,
                 width: self.width,
-                words: &mut words[index * words_per_block + self.place * self.quad.count()..],
+                words: &mut words[index * words_per_block + self.layout.first_word(self.place)..],
                 sums: &mut sums[index * sums_per_block + self.place..],
             };
             scales[index * self.width + self.place] = match isa.0 {
@@ -248,9 +270,13 @@ impl Row {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: an `Isa` of this kind exists only on a CPU that has AVX2 and AVX-512 F,
                 // BW and VL.
-                IsaKind::Avx512 => unsafe { super::avx512::quantize_block(x, limit, place) },
+                IsaKind::Avx512 | IsaKind::Amx => unsafe {
+                    super::avx512::quantize_block(x, limit, place)
+                },
                 #[cfg(not(target_arch = "x86_64"))]
-                IsaKind::Avx2 | IsaKind::Avx512 => reference::quantize_block(x, limit, place),
+                IsaKind::Avx2 | IsaKind::Avx512 | IsaKind::Amx => {
+                    reference::quantize_block(x, limit, place)
+                }
             };
         }
     }

@@ -2,10 +2,11 @@
 //! any order.
 
 use super::block_scales;
-use super::tile::{Place, QuadWords};
+use super::tile::{Place, TILE_ROW_WORDS, TILE_ROWS, WordLayout};
 use std::arch::x86_64::*;
 
-/// As [`reference::quantize_block`](super::reference::quantize_block); quads are bytes, split or not.
+/// As [`reference::quantize_block`](super::reference::quantize_block); words are bytes or tile rows,
+/// split or not.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")]
 pub(super) fn quantize_block(x: &[f32], limit: f32, place: Place<'_>) -> f32 {
     let (x, _) = x.as_chunks::<16>();
@@ -36,10 +37,12 @@ pub(super) fn quantize_block(x: &[f32], limit: f32, place: Place<'_>) -> f32 {
         Err(scale) => scale,
     };
     super::avx2::put_sums(integers, place.width, place.sums);
-    match place.quad {
-        QuadWords::SplitBytes => put_split(integers, place.width, place.words),
-        QuadWords::Bytes => put_bytes(integers, place.width, place.words),
-        QuadWords::EvenOddPairs => unreachable!("the AVX-512 kernels multiply bytes"),
+    match place.layout {
+        WordLayout::SplitBytes => put_split(integers, place.width, place.words),
+        WordLayout::Bytes => put_bytes(integers, place.width, place.words),
+        WordLayout::SplitTileRows => put_tile_rows::<true>(integers, place.words),
+        WordLayout::TileRows => put_tile_rows::<false>(integers, place.words),
+        WordLayout::EvenOddPairs => unreachable!("no kernel above AVX2 multiplies pairs"),
     }
     scale
 }
@@ -81,3 +84,55 @@ fn put_bytes(integers: &[__m256i], width: usize, words: &mut [u32]) {
         }
     }
 }
+
+/// A row of each 32-block's tile of BF16 integers; split, a row of `256·hi`, then one of `lo`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn put_tile_rows<const SPLIT: bool>(integers: &[__m256i], words: &mut [u32]) {
+    let half = _mm256_set1_epi16(128);
+    let upper = _mm256_set1_epi16(-256);
+    let parts = if SPLIT { 2 } else { 1 };
+    let (blocks, _) = integers.as_chunks::<2>();
+    for (&block, tiles) in blocks
+        .iter()
+        .zip(words.chunks_mut(parts * TILE_ROWS * TILE_ROW_WORDS))
+    {
+        if SPLIT {
+            // a + 128 cannot overflow: |a| ≤ 32,512.
+            let hi = block.map(|a| _mm256_and_si256(_mm256_add_epi16(a, half), upper));
+            let lo = [
+                _mm256_sub_epi16(block[0], hi[0]),
+                _mm256_sub_epi16(block[1], hi[1]),
+            ];
+            put_tile_row(hi, tiles);
+            put_tile_row(lo, &mut tiles[TILE_ROWS * TILE_ROW_WORDS..]);
+        } else {
+            put_tile_row(block, tiles);
+        }
+    }
+}
+
+/// Integers that BF16 holds exactly, as a tile row.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn put_tile_row(integers: [__m256i; 2], row: &mut [u32]) {
+    let [a, b] =
+        integers.map(|a| _mm512_castps_si512(_mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(a))));
+    let row = &mut row[..TILE_ROW_WORDS];
+    // SAFETY: the order is 32 indices = 64 bytes, and so is the row.
+    unsafe {
+        let order = _mm512_loadu_si512(UPPER_HALVES.as_ptr().cast());
+        let halves = _mm512_permutex2var_epi16(a, order, b);
+        _mm512_storeu_si512(row.as_mut_ptr().cast(), halves);
+    }
+}
+
+/// The upper halves of 32 f32 in two registers, the elements of a quad in the order 0, 2, 1, 3.
+const UPPER_HALVES: [u16; 32] = {
+    let mut order = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        let in_quad = [0, 2, 1, 3][i % 4];
+        order[i] = (2 * (i / 4 * 4 + in_quad) + 1) as u16;
+        i += 1;
+    }
+    order
+};

@@ -13,7 +13,7 @@ mod reference;
 mod tile;
 
 pub use activations::QuantizedActivations;
-pub(crate) use tile::TILE_TOKENS;
+pub(crate) use tile::{TILE_ROWS, TILE_TOKENS};
 
 /// Precision of quantised activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

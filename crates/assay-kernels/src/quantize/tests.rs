@@ -68,9 +68,10 @@ fn check_rows(x: &[f32], k: usize, profile: ActivationProfile) {
                     );
                 }
             }
-            let tile = q.tile_sums(token / 4);
+            let (index, place) = (token / q.full_tile_tokens(), token % q.full_tile_tokens());
+            let tile = q.tile_sums(index);
             for (j, a) in integers.chunks_exact(16).enumerate() {
-                let sum = tile[j * q.tile_width(token / 4) + token % 4];
+                let sum = tile[j * q.tile_width(index) + place];
                 assert_eq!(
                     sum,
                     a.iter().sum::<i32>(),
@@ -86,7 +87,7 @@ fn check_rows(x: &[f32], k: usize, profile: ActivationProfile) {
 fn rows_follow_the_definition_on_every_isa() {
     for profile in [ActivationProfile::A16, ActivationProfile::A8] {
         for k in [32, 64, 256, 288, 576] {
-            for num_tokens in [1, 2, 3, 4, 5, 9] {
+            for num_tokens in [1, 2, 3, 4, 5, 9, 35] {
                 check_rows(&values(num_tokens * k, k as u64), k, profile);
             }
         }

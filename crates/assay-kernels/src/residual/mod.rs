@@ -38,7 +38,7 @@ fn on_isa(isa: Isa, out: &mut [f32], x: &[f32]) {
     match isa.0 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the `Isa` value proves AVX2.
-        IsaKind::Avx2 | IsaKind::Avx512 => unsafe { add_avx2(out, x) },
+        IsaKind::Avx2 | IsaKind::Avx512 | IsaKind::Amx => unsafe { add_avx2(out, x) },
         _ => add_body(out, x),
     }
 }

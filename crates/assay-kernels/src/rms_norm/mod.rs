@@ -77,7 +77,7 @@ fn row(isa: Isa, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
         IsaKind::Avx2 => unsafe { avx2::row(x, weight, eps, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the `Isa` value proves AVX-512 F, DQ and FMA.
-        IsaKind::Avx512 => unsafe { avx512::row(x, weight, eps, out) },
+        IsaKind::Avx512 | IsaKind::Amx => unsafe { avx512::row(x, weight, eps, out) },
         _ => reference::row(x, weight, eps, out),
     }
 }
@@ -89,7 +89,7 @@ fn row_in_place(isa: Isa, x: &mut [f32], weight: &[f32], eps: f32) {
         IsaKind::Avx2 => unsafe { avx2::row_in_place(x, weight, eps) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the `Isa` value proves AVX-512 F, DQ and FMA.
-        IsaKind::Avx512 => unsafe { avx512::row_in_place(x, weight, eps) },
+        IsaKind::Avx512 | IsaKind::Amx => unsafe { avx512::row_in_place(x, weight, eps) },
         _ => reference::row_in_place(x, weight, eps),
     }
 }

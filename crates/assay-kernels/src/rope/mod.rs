@@ -88,7 +88,7 @@ fn rotate(isa: Isa, style: RopeStyle, x: &mut [f32], cos: &[f32], sin: &[f32]) {
         IsaKind::Avx2 => unsafe { avx2::rotate(style, x, cos, sin) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the `Isa` value proves AVX-512 F and FMA.
-        IsaKind::Avx512 => unsafe { avx512::rotate(style, x, cos, sin) },
+        IsaKind::Avx512 | IsaKind::Amx => unsafe { avx512::rotate(style, x, cos, sin) },
         _ => reference::rotate(style, x, cos, sin),
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn dispatch<O: VectorOp>(isa: Isa, op: O) -> O::Output {
         IsaKind::Avx2 => unsafe { avx2::enter(op) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind exists only where the CPU has AVX-512 F/BW/DQ/VL (`Isa::available`).
-        IsaKind::Avx512 => unsafe { avx512::enter(op) },
+        IsaKind::Avx512 | IsaKind::Amx => unsafe { avx512::enter(op) },
         _ => op.reference(),
     }
 }

@@ -44,7 +44,7 @@ pub fn top_k(isa: Isa, row: &[f32], k: usize) -> Result<Vec<(u32, f32)>, NanInRo
         IsaKind::Avx2 => unsafe { avx2::scan(row, &mut candidates) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the `Isa` value proves AVX-512 F.
-        IsaKind::Avx512 => unsafe { avx512::scan(row, &mut candidates) },
+        IsaKind::Avx512 | IsaKind::Amx => unsafe { avx512::scan(row, &mut candidates) },
         _ => reference::scan(row, &mut candidates),
     };
     match result {

@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 pub(crate) struct U5;
 
 impl QuantLayout for U5 {
+    const BITS: u32 = 5;
     const SUB_BLOCK_BYTES: usize = NIBBLE_BYTES + 64;
 
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {

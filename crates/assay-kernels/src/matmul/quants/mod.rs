@@ -35,6 +35,8 @@ pub(crate) const QUADS: usize = BLOCK / QUAD;
 
 /// A storage class of unsigned quants; a permutation of the bits of the source format.
 pub(crate) trait QuantLayout: Send + Sync + 'static {
+    /// Bits of a stored quant, 8 at most; fewer let AMX keep a block's sum in one accumulator.
+    const BITS: u32 = 8;
     /// Bytes of 16 rows × 32 elements; a multiple of 64.
     const SUB_BLOCK_BYTES: usize;
 

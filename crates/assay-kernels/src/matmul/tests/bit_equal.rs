@@ -36,15 +36,17 @@ fn check_bit_equal(case: &Case, n: usize, k: usize, num_tokens: usize, scales: S
 fn every_isa_and_batch_gives_the_same_bits() {
     for case in &CASES {
         for (i, (n, k)) in case.shapes().into_iter().enumerate() {
-            let num_tokens = 1 + (i * 2 + case.block_bytes) % 9;
-            check_bit_equal(
-                case,
-                n,
-                k,
-                num_tokens,
-                Scales::Ordinary,
-                &inputs(num_tokens * k, 11),
-            );
+            let few = 1 + (i * 2 + case.block_bytes) % 9;
+            for num_tokens in [few, few + 31] {
+                check_bit_equal(
+                    case,
+                    n,
+                    k,
+                    num_tokens,
+                    Scales::Ordinary,
+                    &inputs(num_tokens * k, 11),
+                );
+            }
         }
     }
 }
@@ -52,7 +54,7 @@ fn every_isa_and_batch_gives_the_same_bits() {
 #[test]
 fn every_batch_size_gives_the_same_bits() {
     for case in &CASES {
-        for num_tokens in 1..=9 {
+        for num_tokens in (1..=9).chain([31, 32, 33, 48]) {
             check_bit_equal(
                 case,
                 48,

@@ -1,0 +1,126 @@
+//! Packed quants as tiles of BF16, and where their zero goes.
+//!
+//! A tile row is two elements of each of 16 rows. A quad vector gives two of them, elements (0, 2)
+//! and (1, 3), which is why activations keep that order too.
+
+use super::product::Product;
+use crate::matmul::quants::{BLOCK, PANEL_ROWS, QUADS, QuantLayout};
+use crate::matmul::scales::ScaleLayout;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+
+/// BF16 of 16 rows × 32 elements: `[pair of elements][row][element]`; also an activation tile.
+pub(super) type BlockTile = [[[u16; 2]; PANEL_ROWS]; BLOCK / 2];
+
+/// Largest 16-bit activation.
+const LARGEST_WIDE: u32 = 32_512;
+
+/// Whether sums of `elements` products with quants up to `largest` are all exact in f32.
+const fn is_exact(largest: u32, elements: usize) -> bool {
+    largest * LARGEST_WIDE * (elements as u32) < 1 << 24
+}
+
+/// Whether `hi` and `lo` must be summed apart: quants of half the range either side of zero are
+/// still too large.
+pub(super) const fn is_split<Q: QuantLayout, S: ScaleLayout>() -> bool {
+    !is_exact(1 << (Q::BITS - 1), S::SUB_BLOCK)
+}
+
+/// What to subtract from stored quants. Formats without offsets have their zero point; with offsets
+/// quants are unsigned, and are centred only if that makes their sums exact.
+pub(super) fn center<Q: QuantLayout, S: ScaleLayout, P: Product>(zero_point: u8) -> u8 {
+    let half = 1 << (Q::BITS - 1);
+    if !S::HAS_OFFSET {
+        // Apart, the sums of any byte less any byte are exact.
+        assert!(
+            is_split::<Q, S>() || u32::from(zero_point) == half,
+            "narrow quants without offsets are centred"
+        );
+        return zero_point;
+    }
+    let all_exact = is_exact((1 << Q::BITS) - 1, S::SUB_BLOCK);
+    if !P::WIDE || P::SPLIT || all_exact {
+        0
+    } else {
+        half as u8
+    }
+}
+
+/// Turns sub-blocks of one layout into tiles.
+pub(super) struct Unpacker<Q> {
+    /// BF16 of every stored quant of up to six bits, less the centre.
+    table: [u16; 64],
+    center: u8,
+    layout: PhantomData<Q>,
+}
+
+impl<Q: QuantLayout> Unpacker<Q> {
+    pub(super) fn new(center: u8) -> Self {
+        let bf16 = |quant: usize| {
+            let value = (quant % (1 << Q::BITS)) as f32 - f32::from(center);
+            (value.to_bits() >> 16) as u16
+        };
+        Self {
+            table: std::array::from_fn(bf16),
+            center,
+            layout: PhantomData,
+        }
+    }
+
+    /// Writes one sub-block.
+    ///
+    /// # Safety
+    /// AVX-512 F, BW; `sub_block` is `SUB_BLOCK_BYTES` long, `tile` can be written.
+    #[inline(always)]
+    pub(super) unsafe fn unpack(&self, sub_block: &[u8], tile: *mut BlockTile) {
+        let quants = sub_block.as_ptr();
+        let rows = tile.cast::<__m512i>();
+        // SAFETY: the caller vouches for the CPU, the sub-block and the tile, which is 16 vectors.
+        unsafe {
+            let quads = [
+                Q::pair512::<0>(quants),
+                Q::pair512::<1>(quants),
+                Q::pair512::<2>(quants),
+                Q::pair512::<3>(quants),
+            ];
+            for i in 0..QUADS {
+                let quad = quads[i / 2][i % 2];
+                _mm512_storeu_si512(rows.add(2 * i), self.halves(quad));
+                let odd = _mm512_srli_epi16::<8>(quad);
+                _mm512_storeu_si512(rows.add(2 * i + 1), self.halves(odd));
+            }
+        }
+    }
+
+    /// The lower byte of each 16 bits, less the centre, as BF16.
+    ///
+    /// # Safety
+    /// AVX-512 F, BW.
+    #[inline(always)]
+    unsafe fn halves(&self, quants: __m512i) -> __m512i {
+        // SAFETY: the caller vouches for the CPU; the table is 128 bytes.
+        unsafe {
+            let table = self.table.as_ptr();
+            let low = _mm512_loadu_si512(table.cast());
+            match Q::BITS {
+                // Lookups ignore the index bits above those they need.
+                ..=5 => _mm512_permutexvar_epi16(quants, low),
+                6 => {
+                    let high = _mm512_loadu_si512(table.add(32).cast());
+                    _mm512_permutex2var_epi16(low, quants, high)
+                }
+                _ => {
+                    let byte = _mm512_set1_epi32(0xFF);
+                    let center = _mm512_set1_epi32(self.center.into());
+                    let to_f32 = |quants| {
+                        let quants = _mm512_sub_epi32(_mm512_and_si512(quants, byte), center);
+                        _mm512_castps_si512(_mm512_cvtepi32_ps(quants))
+                    };
+                    let first = _mm512_srli_epi32::<16>(to_f32(quants));
+                    let second = to_f32(_mm512_srli_epi32::<16>(quants));
+                    _mm512_mask_blend_epi16(0xAAAA_AAAA, first, second)
+                }
+            }
+        }
+    }
+}
