@@ -45,8 +45,8 @@ impl Storage {
             self.learn(sequence);
             let contents = &self.contents[&scheduled.seq_id].of_positions;
             let begin = sequence.num_computed_tokens;
-            let rows = begin..begin + scheduled.num_scheduled_tokens;
-            for (position, &content) in rows.clone().zip(&contents[rows]) {
+            let end = begin + scheduled.num_scheduled_tokens;
+            for (position, &content) in contents.iter().enumerate().take(end).skip(begin) {
                 let block = sequence.block_table[position / self.block_tokens];
                 let num_holders = holders[block.0 as usize];
                 assert_eq!(num_holders, 1, "{block:?} is written while shared");
