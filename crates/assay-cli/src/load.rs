@@ -17,7 +17,7 @@ use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
 use crate::fingerprint::{Ingredients, fingerprint};
-use crate::{digest, progress, pull};
+use crate::{digest, draft_model, progress, pull};
 
 /// A model that is ready to answer.
 pub(crate) struct Loaded {
@@ -93,9 +93,22 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
             .max_num_batched_tokens
             .max(config.parallel.get()),
         queue_limit,
+        speculation: config.speculation,
         prefix_cache: config.prefix_cache,
     };
-    let engine = Engine::spawn(Box::new(model), Arc::new(token_bytes), engine_config)?;
+    let token_bytes = Arc::new(token_bytes);
+    let engine = match &config.draft_model {
+        Some(draft_path) => {
+            let draft_model = draft_model::load(config, draft_path, &path, &tokenizer)?;
+            Engine::spawn_with_draft_model(
+                Box::new(model),
+                draft_model,
+                token_bytes,
+                engine_config,
+            )?
+        }
+        None => Engine::spawn(Box::new(model), token_bytes, engine_config)?,
+    };
     tracing::info!(
         model = %model_id,
         architecture = %info.architecture,
@@ -197,7 +210,7 @@ fn load_weights(
 }
 
 /// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used.
-fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usize {
+pub(crate) fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usize {
     let context = config
         .context
         .map_or(hyperparameters.max_position_embeddings, |tokens| {

@@ -8,6 +8,7 @@ mod chat;
 mod config;
 mod demo;
 mod digest;
+mod draft_model;
 mod fingerprint;
 mod inspect;
 mod load;

@@ -1,6 +1,6 @@
 //! From the scheduler's picks to the packed token rows of one forward pass.
 
-use assay_models::ForwardBatch;
+use assay_models::{ForwardBatch, TokenId};
 
 use crate::scheduler::{Scheduler, SchedulerOutput};
 use crate::sequence::SeqId;
@@ -22,6 +22,8 @@ pub struct LogitRow {
     pub seq_id: SeqId,
     /// Position of the row's token; the logits are of its successor.
     pub position: u32,
+    /// The row's token where it is a guess: the row counts if exactly this token is drawn for its position.
+    pub draft: Option<TokenId>,
 }
 
 /// Packs the scheduled tokens, in the order of `output`.
@@ -38,11 +40,12 @@ pub fn build(scheduler: &Scheduler, output: &SchedulerOutput) -> StepBatch {
             .sequence(scheduled.seq_id)
             .expect("scheduled sequences are live until the step is applied");
         let begin = sequence.num_computed_tokens;
-        let end = begin + scheduled.num_scheduled_tokens;
+        let known = &sequence.token_ids[begin..begin + scheduled.num_scheduled_tokens];
+        let draft = &scheduled.draft_token_ids;
+        let end = begin + known.len() + draft.len();
         let first_row = forward.token_ids.len();
-        forward
-            .token_ids
-            .extend_from_slice(&sequence.token_ids[begin..end]);
+        forward.token_ids.extend_from_slice(known);
+        forward.token_ids.extend_from_slice(draft);
         forward.positions.extend((begin..end).map(index_u32));
         forward.cu_seqlens.push(index_u32(forward.token_ids.len()));
         forward.block_tables.push(sequence.block_table.clone());
@@ -52,6 +55,9 @@ pub fn build(scheduler: &Scheduler, output: &SchedulerOutput) -> StepBatch {
             batch.logit_rows.push(LogitRow {
                 seq_id: scheduled.seq_id,
                 position: index_u32(position),
+                draft: (position - begin)
+                    .checked_sub(known.len())
+                    .map(|index| draft[index]),
             });
         }
     }

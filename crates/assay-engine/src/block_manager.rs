@@ -216,9 +216,23 @@ impl BlockManager {
     /// # Errors
     /// [`OutOfBlocks`] if the pool cannot cover them; nothing is taken then.
     pub fn grow(&mut self, sequence: &mut Sequence) -> Result<(), OutOfBlocks> {
+        self.grow_for_draft(sequence, 0)
+    }
+
+    /// The same for `num_draft_tokens` behind its tokens as well; [`BlockManager::trim`] gives back what the draft
+    /// did not come to need.
+    ///
+    /// # Errors
+    /// As [`BlockManager::grow`].
+    pub fn grow_for_draft(
+        &mut self,
+        sequence: &mut Sequence,
+        num_draft_tokens: usize,
+    ) -> Result<(), OutOfBlocks> {
+        let num_tokens = sequence.token_ids.len() + num_draft_tokens;
         let block_table = &mut sequence.block_table;
         let num_missing = self
-            .blocks_for(sequence.token_ids.len())
+            .blocks_for(num_tokens)
             .saturating_sub(block_table.len());
         if num_missing > self.num_available() {
             return Err(OutOfBlocks);
@@ -234,6 +248,20 @@ impl BlockManager {
             block_table.push(block);
         }
         Ok(())
+    }
+
+    /// Tokens that `sequence` can come to hold while nobody else gives up a block: cached ones may go for them.
+    pub fn room_tokens(&self, sequence: &Sequence) -> usize {
+        (sequence.block_table.len() + self.num_available()).saturating_mul(self.block_size_tokens)
+    }
+
+    /// Gives back the blocks behind the sequence's tokens: what stood there was a draft.
+    pub fn trim(&mut self, sequence: &mut Sequence) {
+        let num_kept = self.blocks_for(sequence.token_ids.len());
+        let num_kept = num_kept.min(sequence.block_table.len());
+        for block in sequence.block_table.split_off(num_kept).into_iter().rev() {
+            self.release(block);
+        }
     }
 
     /// Makes the whole blocks that `sequence` computed from token `begin` on known to the tree. Where it

@@ -11,6 +11,7 @@ use crate::block_manager::PrefixCache;
 use crate::engine_core::EngineCore;
 use crate::handle::{EngineHandle, EngineState, Shared};
 use crate::scheduler::SchedulerConfig;
+use crate::speculation::{DraftModel, Drafter, Speculation};
 use crate::token_bytes::TokenBytes;
 
 /// Limits of an engine.
@@ -23,6 +24,8 @@ pub struct EngineConfig {
     pub max_num_batched_tokens: usize,
     /// Choices of requests that may wait for a first place in a batch.
     pub queue_limit: usize,
+    /// Where drafts come from.
+    pub speculation: Speculation,
     /// Whether computed blocks are kept and shared.
     pub prefix_cache: PrefixCache,
 }
@@ -33,6 +36,7 @@ impl Default for EngineConfig {
             max_num_seqs: 8,
             max_num_batched_tokens: 512,
             queue_limit: 1024,
+            speculation: Speculation::default(),
             prefix_cache: PrefixCache::On,
         }
     }
@@ -68,6 +72,37 @@ impl Engine {
         token_bytes: Arc<TokenBytes>,
         config: EngineConfig,
     ) -> Result<EngineHandle, SpawnError> {
+        Self::spawn_with(model, None, token_bytes, config)
+    }
+
+    /// Starts an engine that drafts with a second model where the text itself holds no guess.
+    ///
+    /// # Errors
+    /// As [`Engine::spawn`], and if the draft model's rows are not as wide as the model's. That its tokens are the
+    /// same ones is the caller's to check.
+    pub fn spawn_with_draft_model(
+        model: Box<dyn ForwardModel>,
+        draft_model: DraftModel,
+        token_bytes: Arc<TokenBytes>,
+        config: EngineConfig,
+    ) -> Result<EngineHandle, SpawnError> {
+        let vocab_size = model.info().vocab_size;
+        let draft_vocab_size = draft_model.model.info().vocab_size;
+        if draft_vocab_size != vocab_size {
+            return Err(SpawnError::InvalidConfig {
+                field: "draft_model",
+                reason: format!("it has {draft_vocab_size} tokens, the model {vocab_size}"),
+            });
+        }
+        Self::spawn_with(model, Some(draft_model), token_bytes, config)
+    }
+
+    fn spawn_with(
+        model: Box<dyn ForwardModel>,
+        draft_model: Option<DraftModel>,
+        token_bytes: Arc<TokenBytes>,
+        config: EngineConfig,
+    ) -> Result<EngineHandle, SpawnError> {
         check_config(&config)?;
         let shared = Arc::new(Shared::new(model.info().clone(), config.queue_limit));
         let scheduler_config = SchedulerConfig {
@@ -78,6 +113,7 @@ impl Engine {
             model,
             token_bytes,
             scheduler_config,
+            Drafter::new(config.speculation, draft_model),
             config.prefix_cache,
             Arc::clone(&shared.progress),
         );

@@ -14,8 +14,9 @@ use crate::handle::Progress;
 use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput, Usage};
 use crate::request::Request;
 use crate::rows::RowOwner;
-use crate::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
+use crate::scheduler::{ScheduledSequence, Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
+use crate::speculation::Drafter;
 use crate::stats::EngineStats;
 use crate::token_bytes::TokenBytes;
 
@@ -56,6 +57,7 @@ pub(crate) struct AddressedEvent {
 pub(crate) struct EngineCore {
     pub(crate) model: Box<dyn ForwardModel>,
     pub(crate) scheduler: Scheduler,
+    pub(crate) drafter: Drafter,
     token_bytes: Arc<TokenBytes>,
     /// By arrival number.
     requests: BTreeMap<u64, ActiveRequest>,
@@ -69,6 +71,7 @@ impl EngineCore {
         model: Box<dyn ForwardModel>,
         token_bytes: Arc<TokenBytes>,
         config: SchedulerConfig,
+        drafter: Drafter,
         prefix_cache: PrefixCache,
         progress: Arc<Progress>,
     ) -> Self {
@@ -76,6 +79,7 @@ impl EngineCore {
         let blocks = BlockManager::new(info.num_kv_blocks, info.kv_block_tokens, prefix_cache);
         let core = Self {
             scheduler: Scheduler::new(config, blocks),
+            drafter,
             model,
             token_bytes,
             requests: BTreeMap::new(),
@@ -149,42 +153,48 @@ impl EngineCore {
     /// All that a row of a scheduled sequence is read by.
     pub(crate) fn row_owner(&self, row: LogitRow) -> RowOwner<'_> {
         let seq_id = row.seq_id;
-        let active = self
-            .requests
-            .get(&seq_id.arrival)
-            .expect("a scheduled sequence belongs to an active request");
-        let choice = active
-            .choices
-            .get(seq_id.choice_index as usize)
-            .and_then(Option::as_ref)
+        let (request, choice) = self
+            .request_and_choice(seq_id)
             .expect("a scheduled sequence's choice is unfinished");
         RowOwner {
             row,
-            request: &active.request,
+            request,
             seen: &choice.seen,
             mask: choice.mask(),
         }
     }
 
-    /// Computes the masks of constrained sequences whose next token is drawn in this step.
-    pub(crate) fn prepare_masks(&mut self, scheduled: &SchedulerOutput) {
-        let drawing = scheduled
-            .scheduled
-            .iter()
-            .filter(|entry| entry.wants_logits);
-        for SeqId {
-            arrival,
-            choice_index,
-        } in drawing.map(|entry| entry.seq_id)
-        {
-            let choice = self
-                .requests
-                .get_mut(&arrival)
-                .and_then(|active| active.choices.get_mut(choice_index as usize));
-            if let Some(Some(choice)) = choice {
-                choice.prepare_mask();
-            }
+    /// Computes what a constrained sequence may draw next.
+    pub(crate) fn prepare_mask(&mut self, seq_id: SeqId) {
+        let choice = self
+            .requests
+            .get_mut(&seq_id.arrival)
+            .and_then(|active| active.choices.get_mut(seq_id.choice_index as usize));
+        if let Some(Some(choice)) = choice {
+            choice.prepare_mask();
         }
+    }
+
+    /// A choice that is unfinished, and its request.
+    pub(crate) fn request_and_choice(&self, seq_id: SeqId) -> Option<(&Request, &Choice)> {
+        let active = self.requests.get(&seq_id.arrival)?;
+        let choice = active.choices.get(seq_id.choice_index as usize)?.as_ref()?;
+        Some((&active.request, choice))
+    }
+
+    /// Counts the drafts that are about to be computed.
+    pub(crate) fn count_drafts(&mut self, scheduled: &SchedulerOutput) {
+        let has_draft = |entry: &&ScheduledSequence| !entry.draft_token_ids.is_empty();
+        let num_drafts = scheduled.scheduled.iter().filter(has_draft).count();
+        let num_draft_tokens = scheduled.num_draft_tokens() as u64;
+        self.stats.num_drafts += num_drafts as u64;
+        self.stats.num_draft_tokens += num_draft_tokens;
+        self.stats.num_computed_tokens += num_draft_tokens;
+    }
+
+    /// Counts draft tokens that turned out right.
+    pub(crate) fn count_accepted(&mut self, num_tokens: usize) {
+        self.stats.num_accepted_tokens += num_tokens as u64;
     }
 
     /// Takes a drawn token through its choice; whether the choice goes on.
@@ -309,12 +319,17 @@ impl EngineCore {
             let choices = self.requests.get(&arrival).map(|active| &active.choices);
             let choice = choices.and_then(|choices| choices.get(choice_index as usize));
             if !matches!(choice, Some(Some(_))) {
-                self.scheduler.finish(SeqId {
+                self.end_sequence(SeqId {
                     arrival,
                     choice_index,
                 });
             }
         }
+    }
+
+    fn end_sequence(&mut self, seq_id: SeqId) {
+        self.scheduler.finish(seq_id);
+        self.drafter.forget(seq_id);
     }
 
     /// Fails a request, all its choices with it; nothing else is touched.
@@ -386,10 +401,12 @@ impl EngineCore {
         for (choice_index, slot) in (0..).zip(&mut active.choices) {
             if slot.take().is_some() {
                 num_choices += 1;
-                self.scheduler.finish(SeqId {
+                let seq_id = SeqId {
                     arrival,
                     choice_index,
-                });
+                };
+                self.scheduler.finish(seq_id);
+                self.drafter.forget(seq_id);
             }
         }
         (num_choices > 0).then_some(num_choices)

@@ -7,6 +7,7 @@
 //! [`OutputEvent`]s on the sink that it handed in.
 #![forbid(unsafe_code)]
 
+mod advance;
 pub mod batch;
 pub mod block_manager;
 mod choice;
@@ -25,6 +26,7 @@ pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
 mod shared_prompts;
+mod speculation;
 pub mod stats;
 mod step;
 pub mod token_bytes;
@@ -41,5 +43,6 @@ pub use request::{
     InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
     SamplingParams,
 };
+pub use speculation::{DraftModel, Speculation};
 pub use stats::EngineStats;
 pub use token_bytes::TokenBytes;

@@ -53,27 +53,22 @@ pub(crate) enum RowOutput {
     Scored(PromptToken),
 }
 
-/// Reads every row of `logits`, over all threads; row `i` belongs to `owners[i]`.
+/// Reads rows of `logits` over all threads: each owner's with its index there.
 pub(crate) fn read_rows(
     compute: &Compute,
     logits: &Logits,
-    owners: &[RowOwner<'_>],
+    owners: &[(usize, RowOwner<'_>)],
 ) -> Vec<Result<RowOutput, RequestError>> {
-    assert_eq!(
-        logits.num_rows(),
-        owners.len(),
-        "the model answers each wanted row once"
-    );
     // One row is read by all threads together: inside a task of the pool its sums would not be split.
-    if let [owner] = owners {
-        return vec![read_row(compute, logits, 0, owner)];
+    if let [(row_index, owner)] = owners {
+        return vec![read_row(compute, logits, *row_index, owner)];
     }
     let mut outputs: Vec<Option<Result<RowOutput, RequestError>>> = vec![None; owners.len()];
     compute
         .pool
-        .for_each_chunk(&mut outputs, 1, |row_index, output| {
-            let owner = &owners[row_index];
-            output[0] = Some(read_row(compute, logits, row_index, owner));
+        .for_each_chunk(&mut outputs, 1, |index, output| {
+            let (row_index, owner) = &owners[index];
+            output[0] = Some(read_row(compute, logits, *row_index, owner));
         });
     outputs
         .into_iter()

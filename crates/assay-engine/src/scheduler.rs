@@ -21,6 +21,10 @@
 //!   has it from the cache. The oldest never waits (`shared_prompts.rs`).
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
+//! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be
+//!   had, given back where the draft is rejected. Beside other sequences all drafts of a step together have
+//!   half as many rows as the rest of it. So no draft preempts anyone or keeps anyone out, and another's
+//!   token waits for no more than half a step.
 //! - Out of blocks, cached ones included: the latest arrival gives its blocks back and is computed again
 //!   later, as far as the cache has lost them. The oldest sequence is never preempted and can take the
 //!   whole pool, so it always ends: no livelock.
@@ -43,6 +47,9 @@ const INTERACTIVE_PART: usize = 4;
 /// takes as long as 5 more rows (SmolLM2-135M, two threads: a decode step 3.9 ms, a prefill row 0.75 ms).
 const INTERACTIVE_LEAST: usize = 16;
 
+/// Beside other sequences, drafts take no more rows than one in so many of the step's other rows.
+const DRAFT_PART: usize = 2;
+
 /// Limits of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
@@ -54,7 +61,7 @@ pub struct SchedulerConfig {
 }
 
 /// One sequence's part of a step: its next `num_scheduled_tokens` uncomputed tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledSequence {
     /// Whose tokens.
     pub seq_id: SeqId,
@@ -64,12 +71,31 @@ pub struct ScheduledSequence {
     pub num_scored_rows: usize,
     /// Whether they reach the sequence's last token, whose logits give the next one.
     pub wants_logits: bool,
+    /// Guesses of the tokens that follow the last one, computed with it; only where it decodes.
+    pub draft_token_ids: Vec<TokenId>,
 }
 
 impl ScheduledSequence {
+    /// Rows that go through the model.
+    pub fn num_rows(&self) -> usize {
+        self.num_scheduled_tokens + self.draft_token_ids.len()
+    }
+
     /// Rows whose logits are wanted: so many of the last ones.
     pub fn num_logit_rows(&self) -> usize {
-        self.num_scored_rows + usize::from(self.wants_logits)
+        self.num_scored_rows + usize::from(self.wants_logits) + self.draft_token_ids.len()
+    }
+
+    /// Whether all that it computes is the row that gives its next token.
+    pub fn is_decode(&self) -> bool {
+        self.num_scheduled_tokens == 1 && self.wants_logits
+    }
+
+    /// Leading draft tokens that were drawn just so; `drawn` are the tokens drawn for it that its sequence goes on
+    /// with, in order.
+    fn num_accepted(&self, drawn: &[TokenId]) -> usize {
+        let pairs = self.draft_token_ids.iter().zip(drawn);
+        pairs.take_while(|(draft, drawn)| draft == drawn).count()
     }
 }
 
@@ -85,9 +111,14 @@ pub struct SchedulerOutput {
 }
 
 impl SchedulerOutput {
-    /// Token rows of the step.
+    /// Token rows of the step, drafts included.
     pub fn num_tokens(&self) -> usize {
-        self.scheduled.iter().map(|s| s.num_scheduled_tokens).sum()
+        self.scheduled.iter().map(ScheduledSequence::num_rows).sum()
+    }
+
+    /// Draft rows of the step.
+    pub fn num_draft_tokens(&self) -> usize {
+        self.scheduled.iter().map(|s| s.draft_token_ids.len()).sum()
     }
 }
 
@@ -152,38 +183,84 @@ impl Scheduler {
         output
     }
 
-    /// Books a step: `output` was computed, and `drawn` are the tokens that followed, for sequences
-    /// that go on.
+    /// Adds a draft behind entry `index` of `output`, which decodes; as much of it as the step and the pool have
+    /// room for.
     ///
     /// # Panics
-    /// If a token is drawn for a sequence that is not fully computed.
+    /// If the entry does not decode, or has a draft.
+    pub fn add_draft(
+        &mut self,
+        output: &mut SchedulerOutput,
+        index: usize,
+        mut draft_token_ids: Vec<TokenId>,
+    ) {
+        let entry = &output.scheduled[index];
+        assert!(
+            entry.is_decode() && entry.draft_token_ids.is_empty(),
+            "a draft follows a decode row, once: {entry:?}"
+        );
+        let num_tokens = self
+            .sequence(output.scheduled[index].seq_id)
+            .map_or(0, |sequence| sequence.token_ids.len());
+        let num_rows = self.num_draft_rows_left(output, num_tokens);
+        let sequence = self
+            .sequences
+            .get_mut(&output.scheduled[index].seq_id)
+            .expect("scheduled sequences are live until the step is applied");
+        let room_tokens = self.blocks.room_tokens(sequence) - num_tokens;
+        draft_token_ids.truncate(num_rows.min(room_tokens));
+        self.blocks
+            .grow_for_draft(sequence, draft_token_ids.len())
+            .expect("counted above");
+        output.scheduled[index].draft_token_ids = draft_token_ids;
+    }
+
+    /// Books a step: `output` was computed, and `drawn` are the tokens that followed, in order, for sequences
+    /// that go on. Drafts that were drawn just so are computed tokens now; of the others nothing stays.
+    ///
+    /// # Panics
+    /// If tokens are drawn for a sequence that is not fully computed, or more than its rows gave.
     pub fn apply(&mut self, output: &SchedulerOutput, drawn: &[(SeqId, TokenId)]) {
-        for scheduled in &output.scheduled {
-            if let Some(sequence) = self.sequences.get_mut(&scheduled.seq_id) {
-                let begin = sequence.num_computed_tokens;
-                sequence.num_computed_tokens += scheduled.num_scheduled_tokens;
-                sequence.scored_from = sequence
-                    .scored_from
-                    .map(|row| row.max(sequence.num_computed_tokens));
-                self.blocks.cache_blocks(sequence, begin);
-                // Other choices of the request follow through the prompt to its end.
-                if sequence.num_computed_tokens <= sequence.num_prompt_tokens {
-                    self.blocks.cache_tail(sequence);
-                }
-            }
-        }
+        let mut drawn_by_sequence: BTreeMap<SeqId, Vec<TokenId>> = BTreeMap::new();
         for &(seq_id, token_id) in drawn {
-            let sequence = self
-                .sequences
-                .get_mut(&seq_id)
-                .expect("a token is drawn only for a live sequence");
-            assert_eq!(
-                sequence.num_uncomputed_tokens(),
-                0,
+            drawn_by_sequence.entry(seq_id).or_default().push(token_id);
+        }
+        for scheduled in &output.scheduled {
+            let seq_id = scheduled.seq_id;
+            let drawn = drawn_by_sequence.remove(&seq_id).unwrap_or_default();
+            let Some(sequence) = self.sequences.get_mut(&seq_id) else {
+                assert!(drawn.is_empty(), "{seq_id:?} ended and draws");
+                continue;
+            };
+            let begin = sequence.num_computed_tokens;
+            let num_accepted = scheduled.num_accepted(&drawn);
+            sequence.num_computed_tokens += scheduled.num_scheduled_tokens;
+            assert!(
+                drawn.is_empty() || sequence.num_uncomputed_tokens() == 0,
                 "{seq_id:?} drew a token before it was computed"
             );
-            sequence.token_ids.push(token_id);
+            assert!(
+                drawn.len() <= num_accepted + 1,
+                "{seq_id:?} drew past its draft: {drawn:?}"
+            );
+            sequence.token_ids.extend(drawn);
+            sequence.num_computed_tokens += num_accepted;
+            sequence.scored_from = sequence
+                .scored_from
+                .map(|row| row.max(sequence.num_computed_tokens));
+            self.blocks.cache_blocks(sequence, begin);
+            // Other choices of the request follow through the prompt to its end.
+            if sequence.num_computed_tokens <= sequence.num_prompt_tokens {
+                self.blocks.cache_tail(sequence);
+            }
+            if !scheduled.draft_token_ids.is_empty() {
+                self.blocks.trim(sequence);
+            }
         }
+        assert!(
+            drawn_by_sequence.is_empty(),
+            "a token is drawn only for a scheduled sequence: {drawn_by_sequence:?}"
+        );
     }
 
     /// A live sequence.
@@ -233,6 +310,7 @@ impl Scheduler {
                     num_scheduled_tokens: 1,
                     num_scored_rows: 0,
                     wants_logits: true,
+                    draft_token_ids: Vec::new(),
                 });
             }
         }
@@ -335,20 +413,14 @@ impl Scheduler {
                         .get(&prompt.seq_id)
                         .map_or(0, |sequence| sequence.num_scored_rows(num_rows)),
                     wants_logits: num_rows == prompt.num_left,
+                    draft_token_ids: Vec::new(),
                 }
             }));
     }
 
     /// What decode left, and the long prompts' part of it: all of it for a sequence that is alone.
     fn prefill_budget(&self, decode: &SchedulerOutput) -> PrefillBudget {
-        let decode_cost = decode
-            .scheduled
-            .iter()
-            .filter_map(|scheduled| self.sequences.get(&scheduled.seq_id))
-            .map(|sequence| row_cost::of_rows(sequence.num_computed_tokens, 1))
-            .sum();
-        let all = row_cost::of_budget(self.config.max_num_batched_tokens);
-        let all = all.saturating_sub(decode_cost);
+        let all = self.cost_left(decode);
         let is_alone = self.sequences.len() == 1;
         let long = if is_alone {
             all
@@ -356,6 +428,32 @@ impl Scheduler {
             all.min(self.interactive_cost())
         };
         PrefillBudget { all, long }
+    }
+
+    /// What the rows of `output` leave of a step's budget.
+    fn cost_left(&self, output: &SchedulerOutput) -> u64 {
+        let cost = output
+            .scheduled
+            .iter()
+            .filter_map(|scheduled| {
+                let sequence = self.sequences.get(&scheduled.seq_id)?;
+                let position = sequence.num_computed_tokens;
+                Some(row_cost::of_rows(position, scheduled.num_rows()))
+            })
+            .sum();
+        row_cost::of_budget(self.config.max_num_batched_tokens).saturating_sub(cost)
+    }
+
+    /// Draft rows from `position` on that `output` may still take.
+    fn num_draft_rows_left(&self, output: &SchedulerOutput, position: usize) -> usize {
+        let num_left = self.config.max_num_batched_tokens - output.num_tokens();
+        let num_left = row_cost::rows_within(position, num_left, self.cost_left(output));
+        if self.sequences.len() == 1 {
+            return num_left;
+        }
+        let num_drafted = output.num_draft_tokens();
+        let num_others = output.num_tokens() - num_drafted;
+        num_left.min((num_others / DRAFT_PART).saturating_sub(num_drafted))
     }
 
     /// What long prompts may cost beside others, and what makes a prompt long.

@@ -26,6 +26,12 @@ pub struct EngineStats {
     pub num_prompt_tokens: u64,
     /// Tokens drawn, ending ones included.
     pub num_generation_tokens: u64,
+    /// Drafts that went through the model, each behind one row that decodes.
+    pub num_drafts: u64,
+    /// Tokens of those drafts.
+    pub num_draft_tokens: u64,
+    /// Draft tokens that plain decoding drew as well, and that the reply went on with.
+    pub num_accepted_tokens: u64,
     /// Prompt tokens looked for in the prefix cache: those of every choice whose prompt is through.
     pub num_prefix_cache_queries: u64,
     /// Those of them that were found.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::model::NumericsArg;
+use super::model::{NumericsArg, SpeculationArg};
 use super::serve::LogFormat;
 use crate::catalog::CatalogModel;
 
@@ -28,6 +28,8 @@ pub(super) struct FileConfig {
     pub(super) kv: Option<String>,
     pub(super) no_prefix_cache: Option<bool>,
     pub(super) kv_memory: Option<u64>,
+    pub(super) speculation: Option<SpeculationArg>,
+    pub(super) draft_model: Option<PathBuf>,
     pub(super) template_date: Option<String>,
     pub(super) cache_packed: Option<bool>,
     pub(super) cache_dir: Option<PathBuf>,

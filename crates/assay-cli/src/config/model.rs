@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use assay_engine::PrefixCache;
+use assay_engine::{PrefixCache, Speculation};
 use assay_kernels::Isa;
 use assay_models::Numerics;
 use assay_tokenizer::TemplateDate;
@@ -64,6 +64,14 @@ pub(crate) struct ModelArgs {
     /// Memory for keys and values, in MiB [default: as much as --parallel full contexts need, within half of the free memory]
     #[arg(long, env = "ASSAY_KV_MEMORY", value_name = "MIB")]
     kv_memory: Option<u64>,
+    /// Where guesses of the next tokens come from; changes speed, never a bit. ngram: text that the prompt or the
+    /// reply holds already [default: ngram]
+    #[arg(long, env = "ASSAY_SPECULATION")]
+    speculation: Option<SpeculationArg>,
+    /// A smaller model of the same vocabulary that guesses where the text holds no guess; changes speed, never a bit.
+    /// Its own keys and values take up to as much memory again
+    #[arg(long, env = "ASSAY_DRAFT_MODEL", value_name = "FILE")]
+    draft_model: Option<PathBuf>,
     /// Date that templates see, YYYY-MM-DD [default: 2025-01-01]
     #[arg(long, env = "ASSAY_TEMPLATE_DATE", value_name = "DATE")]
     template_date: Option<String>,
@@ -77,6 +85,16 @@ pub(crate) enum NumericsArg {
     Exact,
     /// 8-bit activations.
     Fast,
+}
+
+/// Spelling of [`Speculation`] on the command line.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SpeculationArg {
+    /// No guesses.
+    Off,
+    /// Prompt lookup.
+    Ngram,
 }
 
 /// Type of keys and values in the cache: part of what a result is (`docs/numerics.md`).
@@ -120,6 +138,8 @@ pub(crate) struct ModelConfig {
     pub(crate) kv: KvType,
     pub(crate) prefix_cache: PrefixCache,
     pub(crate) kv_memory_bytes: Option<u64>,
+    pub(crate) speculation: Speculation,
+    pub(crate) draft_model: Option<PathBuf>,
     /// Whether repacked weights are kept beside the model.
     pub(crate) cache_packed: bool,
     pub(crate) template_date: TemplateDate,
@@ -187,6 +207,18 @@ impl ModelArgs {
             NumericsArg::Exact => Numerics::Exact,
             NumericsArg::Fast => Numerics::Fast,
         };
+        let speculation = match self
+            .speculation
+            .or(file.speculation)
+            .unwrap_or(SpeculationArg::Ngram)
+        {
+            SpeculationArg::Off => Speculation::Off,
+            SpeculationArg::Ngram => Speculation::Ngram,
+        };
+        let draft_model = self.draft_model.or_else(|| file.draft_model.clone());
+        if draft_model.is_some() && speculation == Speculation::Off {
+            bail!("--draft-model with --speculation off: leave out one of them");
+        }
         let kv = self.kv.as_deref().or(file.kv.as_deref());
         let no_prefix_cache = self.no_prefix_cache || file.no_prefix_cache.unwrap_or(false);
         let store = weights.store.resolve_with(file)?;
@@ -210,6 +242,8 @@ impl ModelArgs {
                         .context("--kv-memory is out of range")
                 })
                 .transpose()?,
+            speculation,
+            draft_model,
             cache_packed: weights.cache_packed || file.cache_packed.unwrap_or(false),
             template_date,
             template_date_text: date_text,

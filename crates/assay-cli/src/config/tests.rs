@@ -1,5 +1,5 @@
 use anyhow::Result;
-use assay_engine::PrefixCache;
+use assay_engine::{PrefixCache, Speculation};
 use assay_models::Numerics;
 use clap::Parser;
 
@@ -24,14 +24,17 @@ fn a_flag_beats_the_file_and_the_file_beats_the_default() {
     let path = dir.path().join("assay.toml");
     std::fs::write(
         &path,
-        "port = 9000\nparallel = 3\nnumerics = \"fast\"\napi-key = [\"k\"]\n",
+        "port = 9000\nparallel = 3\nnumerics = \"fast\"\nspeculation = \"off\"\napi-key = [\"k\"]\n",
     )
     .unwrap();
     let config = resolve(&["--config", path.to_str().unwrap(), "--parallel", "5"]).unwrap();
     assert_eq!((config.port, config.model.parallel.get()), (9000, 5));
     assert_eq!(config.model.numerics, Numerics::Fast);
+    assert_eq!(config.model.speculation, Speculation::Off);
     assert_eq!(config.api_keys, ["k"]);
     assert_eq!(config.queue.get(), 1024);
+    let config = resolve(&[]).unwrap();
+    assert_eq!(config.model.speculation, Speculation::Ngram);
 }
 
 #[test]
@@ -53,6 +56,15 @@ fn kv_types_outside_the_contract_are_refused_with_what_there_is() {
         let error = resolve(&["--kv", name]).unwrap_err().to_string();
         assert!(error.contains("--kv") && error.contains("f16"), "{error}");
     }
+}
+
+#[test]
+fn a_draft_model_and_no_speculation_contradict_each_other() {
+    let both = ["--draft-model", "d.gguf", "--speculation", "off"];
+    let error = resolve(&both).unwrap_err().to_string();
+    assert!(error.contains("--draft-model"), "{error}");
+    let config = resolve(&both[..2]).unwrap();
+    assert_eq!(config.model.draft_model, Some("d.gguf".into()));
 }
 
 #[test]

@@ -101,6 +101,14 @@ impl ChoiceReply {
     }
 }
 
+/// The replies without the one count that depends on who was there before: what came from the cache.
+pub(crate) fn without_cached_tokens(mut replies: Vec<ChoiceReply>) -> Vec<ChoiceReply> {
+    for usage in replies.iter_mut().filter_map(|reply| reply.usage.as_mut()) {
+        usage.cached_tokens = 0;
+    }
+    replies
+}
+
 impl Client {
     pub(crate) fn submit(
         engine: &EngineHandle,

@@ -26,7 +26,7 @@ fn model(num_kv_blocks: usize) -> ScriptedModel {
     .with_kv_pool(num_kv_blocks, BLOCK_TOKENS)
 }
 
-fn any_sampling() -> impl Strategy<Value = SamplingParams> {
+pub(crate) fn any_sampling() -> impl Strategy<Value = SamplingParams> {
     let nucleus = (
         prop_oneof![Just(0.0), 0.3..2.0],
         prop_oneof![Just(None), (1_u32..40).prop_map(Some)],

@@ -35,7 +35,7 @@ pub(crate) fn load(file: &TinyModel, num_threads: usize, num_kv_blocks: usize) -
 
 /// Eight prompts of different lengths, across block edges and the 32-token window; half are drawn at
 /// random, half greedily.
-fn requests() -> Vec<Request> {
+pub(crate) fn requests() -> Vec<Request> {
     (0..NUM_REQUESTS)
         .map(|index| {
             let num_prompt = [1, 15, 16, 17, 40, 64, 65, LONGEST_PROMPT][index as usize];
