@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use assay_engine::{Engine, EngineConfig, PrefixCache, TokenBytes};
+use assay_engine::{Engine, EngineConfig, PrefixCache, Speculation, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
 use assay_kernels::probe::{ReadProbe, integer_peak};
@@ -208,6 +208,8 @@ fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) ->
         max_num_seqs: 1,
         // The same tokens are measured again and again.
         prefix_cache: PrefixCache::Off,
+        // Drafts are for text that repeats itself; a rate without them is the rate of every text.
+        speculation: Speculation::Off,
         ..EngineConfig::default()
     };
     let engine = Engine::spawn(Box::new(model), TokenBytes::default().into(), engine_config)?;
