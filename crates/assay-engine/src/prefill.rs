@@ -1,7 +1,7 @@
 //! How one step's prefill budget is shared among unfinished prompts.
 //!
 //! Knows costs and the order of arrival; nothing of blocks, decoding or limits of a scheduler. The
-//! bounds that the shares give stand in `scheduler.rs`.
+//! bounds that the shares give stand in `scheduler/mod.rs`.
 
 use crate::row_cost;
 use crate::sequence::SeqId;

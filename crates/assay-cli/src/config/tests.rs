@@ -1,3 +1,5 @@
+//! Flags, environment and file together: who wins, and what is refused.
+
 use anyhow::Result;
 use assay_engine::{PrefixCache, Speculation};
 use assay_models::Numerics;
