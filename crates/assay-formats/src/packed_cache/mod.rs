@@ -6,7 +6,7 @@
 //! where it was read to, so that no later change of the file can reach a result. The hashes guard against damage;
 //! someone who can write the folder could as well replace the model.
 //!
-//! Layout, little-endian: [`header`], then the parts' bytes one after another.
+//! Layout, little-endian: `header`, then the parts' bytes one after another.
 
 mod header;
 mod reader;
