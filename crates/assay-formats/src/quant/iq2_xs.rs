@@ -6,7 +6,7 @@ use half::f16;
 
 use super::block::{Block, Fields, assert_block_size};
 use super::grids;
-use super::lattice::{even_signs, iq2_octet, nibble, with_signs};
+use super::lattice::{even_signs, iq2_octet, odd_scale, with_signs};
 use super::scaled_quants::{self, SUPER_BLOCK, ScaledQuants};
 use crate::dtype::DType;
 
@@ -33,7 +33,7 @@ impl ScaledQuants for BlockIQ2XS {
     }
 
     fn scale(&self, j: usize) -> i8 {
-        2 * nibble(self.scales[j / 2], j % 2 == 1).cast_signed() + 1
+        odd_scale(&self.scales, j)
     }
 
     fn quants(&self) -> [i8; SUPER_BLOCK] {

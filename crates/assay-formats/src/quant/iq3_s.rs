@@ -6,7 +6,7 @@ use half::f16;
 
 use super::block::{Block, Fields, assert_block_size};
 use super::grids;
-use super::lattice::{iq3_octet, nibble, with_signs};
+use super::lattice::{iq3_octet, odd_scale, with_signs};
 use super::scaled_quants::{self, SUPER_BLOCK, ScaledQuants};
 use crate::dtype::DType;
 
@@ -40,7 +40,7 @@ impl ScaledQuants for BlockIQ3S {
     }
 
     fn scale(&self, j: usize) -> i8 {
-        2 * nibble(self.scales[j / 2], j % 2 == 1).cast_signed() + 1
+        odd_scale(&self.scales, j)
     }
 
     fn quants(&self) -> [i8; SUPER_BLOCK] {

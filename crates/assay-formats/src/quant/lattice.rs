@@ -36,6 +36,11 @@ pub(super) fn even_signs(seven: u32) -> u8 {
     seven | (seven.count_ones() as u8 & 1) << 7
 }
 
+/// Scale of sub-block `j` out of nibbles, low ones first: always odd, 1 to 31.
+pub(super) fn odd_scale(scales: &[u8], j: usize) -> i8 {
+    2 * nibble(scales[j / 2], j % 2 == 1).cast_signed() + 1
+}
+
 /// Half `upper` of a byte of two nibbles.
 pub(super) fn nibble(byte: u8, upper: bool) -> u8 {
     if upper { byte >> 4 } else { byte & 15 }
