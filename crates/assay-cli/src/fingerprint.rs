@@ -1,9 +1,8 @@
 //! `system_fingerprint`: a short hash of everything that can change a bit of a reply, and nothing else.
 
+use assay_kernels::numerics::CONTRACT_VERSION;
 use sha2::{Digest, Sha256};
 
-/// The numerics contract that this build computes by (`docs/numerics.md`).
-const NUMERICS_VERSION: &str = "n1";
 /// Hex digits shown.
 const DIGITS: usize = 16;
 
@@ -29,7 +28,7 @@ pub(crate) fn fingerprint(of: &Ingredients<'_>) -> String {
     let mut hasher = Sha256::new();
     let template = of.template.unwrap_or_default();
     let parts = [
-        NUMERICS_VERSION,
+        CONTRACT_VERSION,
         of.weights_sha256,
         of.tokenizer,
         template,
