@@ -119,7 +119,12 @@ impl ModelText {
             return Err(ApiError::NoTemplate(self.model_id.clone()));
         };
         self.check_far_too_long(&chat.messages, room)?;
-        let messages: Value = chat.messages.iter().map(template_message).collect();
+        let tokenizer = &self.tokenizer;
+        let messages: Value = chat
+            .messages
+            .iter()
+            .map(|message| template_message(message, tokenizer))
+            .collect();
         let options = RenderOptions {
             arguments: chat.chat_template_kwargs.clone(),
             tools: (!chat.tools.is_empty()).then(|| Value::Array(chat.tools.clone())),
@@ -170,8 +175,10 @@ impl From<TemplateError> for ApiError {
     }
 }
 
-/// A message as templates know it; they call a developer's message a system one.
-fn template_message(message: &ChatMessage) -> Value {
+/// A message as templates know it; they call a developer's message a system one. Its words stay words: what
+/// looks like a control token in them never ends a turn or begins one.
+fn template_message(message: &ChatMessage, tokenizer: &Tokenizer) -> Value {
+    let words = |text: &str| json!(tokenizer.mark_literal(text));
     let role = match message.role {
         Role::System | Role::Developer => "system",
         Role::User => "user",
@@ -181,18 +188,18 @@ fn template_message(message: &ChatMessage) -> Value {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(role));
     let content = match &message.content {
-        Content::Text(text) => json!(text),
+        Content::Text(text) => words(text),
         Content::Parts(parts) => parts
             .iter()
-            .map(|text| json!({"type": "text", "text": text}))
+            .map(|text| json!({"type": "text", "text": words(text)}))
             .collect(),
     };
     fields.insert("content".to_owned(), content);
     if let Some(name) = &message.name {
-        fields.insert("name".to_owned(), json!(name));
+        fields.insert("name".to_owned(), words(name));
     }
     if let Some(id) = &message.tool_call_id {
-        fields.insert("tool_call_id".to_owned(), json!(id));
+        fields.insert("tool_call_id".to_owned(), words(id));
     }
     Value::Object(fields)
 }

@@ -23,7 +23,8 @@ pub(crate) struct Reply {
 impl Reply {
     /// Waits for the whole reply.
     pub(crate) async fn collect(mut self) -> Result<ChatCompletion, ApiError> {
-        let (builder, usage) = self.gather().await?;
+        let gathered = self.gather().await;
+        let (builder, usage) = gathered.map_err(|error| self.app.cause(error))?;
         let completion = builder.build(self.head, usage.usage(), self.app.text())?;
         self.timer.completed();
         Ok(completion)

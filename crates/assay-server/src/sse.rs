@@ -98,6 +98,7 @@ impl ChatStream {
     fn take(&mut self, event: Option<OutputEvent>, frame: &mut Vec<u8>) {
         let event = event.ok_or(ApiError::EngineStopped);
         if let Err(error) = event.and_then(|event| self.write_event(event, frame)) {
+            let error = self.reply.app.cause(error);
             write_data(frame, &error.to_reply().1);
             frame.extend_from_slice(DONE);
             self.state = State::Ended;

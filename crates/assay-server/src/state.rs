@@ -117,6 +117,14 @@ impl AppState {
         self.0.lifecycle.is_draining()
     }
 
+    /// Why a reply broke off: an engine that stops while the server drains did not fail.
+    pub(crate) fn cause(&self, error: ApiError) -> ApiError {
+        match error {
+            ApiError::EngineStopped if self.is_draining() => ApiError::CutOff,
+            error => error,
+        }
+    }
+
     pub(crate) async fn idle(&self) {
         self.0.lifecycle.idle().await;
     }

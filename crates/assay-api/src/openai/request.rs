@@ -143,7 +143,7 @@ impl ChatCompletionRequest {
             presence_penalty: read_penalty(&mut body, "presence_penalty")?,
             frequency_penalty: read_penalty(&mut body, "frequency_penalty")?,
             repetition_penalty: body
-                .number("repetition_penalty", NumberRange::above(0.0, 10.0))?
+                .number("repetition_penalty", NumberRange::closed(0.01, 10.0))?
                 .unwrap_or(1.0),
             logit_bias: read_logit_bias(&mut body)?,
             logprobs: read_logprobs(&mut body)?,
