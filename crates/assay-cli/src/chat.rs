@@ -201,6 +201,7 @@ impl Conversation {
             stop: Vec::new(),
             end_token_ids: self.loaded.tokenizer.end_token_ids().to_vec(),
             prompt_logprobs: None,
+            named_token_ids: Vec::new(),
             constraint: None,
         }
     }

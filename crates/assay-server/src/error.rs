@@ -37,6 +37,8 @@ pub enum ApiError {
     /// The prompt alone leaves no room for a reply.
     #[error("{room} and the prompt alone has {prompt_tokens}: shorten the prompt")]
     PromptTooLong {
+        /// The field that the prompt came from.
+        field: &'static str,
         /// Tokens of the prompt.
         prompt_tokens: TokenCount,
         /// Tokens that fit.
@@ -164,17 +166,11 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::Field(error) => (S::BAD_REQUEST, CLIENT, None, error.param.as_deref()),
-            Self::ReplyTooLong { field, .. } => (
+            Self::ReplyTooLong { field, .. } | Self::PromptTooLong { field, .. } => (
                 S::BAD_REQUEST,
                 CLIENT,
                 Some("context_length_exceeded"),
                 Some(field),
-            ),
-            Self::PromptTooLong { .. } => (
-                S::BAD_REQUEST,
-                CLIENT,
-                Some("context_length_exceeded"),
-                Some("messages"),
             ),
             Self::Template(_) => (S::BAD_REQUEST, CLIENT, None, Some("messages")),
             Self::NoTemplate(_) => (S::BAD_REQUEST, CLIENT, None, Some("model")),

@@ -59,7 +59,7 @@ impl ModelText {
 
     /// Text and raw bytes of a token by itself; nothing for a row's padding past the vocabulary.
     pub(crate) fn spell(&self, token_id: u32) -> (String, Vec<u8>) {
-        let bytes = self.tokenizer.token_bytes(token_id).unwrap_or_default();
+        let bytes = self.token_bytes(token_id);
         (display_token(bytes), bytes.to_vec())
     }
 
@@ -118,7 +118,12 @@ impl ModelText {
         let Some(template) = &self.template else {
             return Err(ApiError::NoTemplate(self.model_id.clone()));
         };
-        self.check_far_too_long(&chat.messages, room)?;
+        let num_bytes = chat
+            .messages
+            .iter()
+            .map(|one| one.content.num_bytes())
+            .sum();
+        self.check_far_too_long("messages", num_bytes, room)?;
         let tokenizer = &self.tokenizer;
         let messages: Value = chat
             .messages
@@ -143,16 +148,60 @@ impl ModelText {
         Ok(token_ids)
     }
 
-    /// Spares the work for conversations that cannot fit whatever their tokens are.
+    /// Tokenises the text of a completion's prompt, structure in it included; never empty. `path` names it in errors.
+    ///
+    /// # Errors
+    /// It has no token, or is far past `room`.
+    pub(crate) fn completion_prompt(
+        &self,
+        prompt: &str,
+        path: &str,
+        add_special_tokens: bool,
+        room: SequenceRoom,
+    ) -> Result<Vec<u32>, ApiError> {
+        self.check_far_too_long("prompt", prompt.len(), room)?;
+        let token_ids = self.encode(prompt, add_special_tokens)?;
+        if token_ids.is_empty() {
+            let message =
+                format!("`{path}`: must not be empty: this model has no token to begin with");
+            return Err(FieldError::new(path, message).into());
+        }
+        Ok(token_ids)
+    }
+
+    /// The tokens of a text, structure in it included; with the model's beginning token where it has one.
+    pub(crate) fn encode(&self, text: &str, add_bos: bool) -> Result<Vec<u32>, ApiError> {
+        let mut token_ids = self
+            .tokenizer
+            .encode(text, RENDERED)
+            .map_err(|error| ApiError::Internal(error.to_string()))?;
+        if let Some(bos) = self.tokenizer.added_bos().filter(|_| add_bos) {
+            token_ids.insert(0, bos);
+        }
+        Ok(token_ids)
+    }
+
+    /// The bytes of a token; none for a row's padding past the vocabulary.
+    pub(crate) fn token_bytes(&self, token_id: u32) -> &[u8] {
+        self.tokenizer.token_bytes(token_id).unwrap_or_default()
+    }
+
+    /// The bytes of tokens, joined.
+    pub(crate) fn decode(&self, token_ids: &[u32]) -> Vec<u8> {
+        self.tokenizer.decode(token_ids)
+    }
+
+    /// Spares the work for texts that cannot fit whatever their tokens are.
     fn check_far_too_long(
         &self,
-        messages: &[ChatMessage],
+        field: &'static str,
+        num_bytes: usize,
         room: SequenceRoom,
     ) -> Result<(), ApiError> {
-        let num_bytes: usize = messages.iter().map(|one| one.content.num_bytes()).sum();
         let at_least = num_bytes / self.longest_token_bytes / FAR_TOO_LONG;
         match usize::try_from(room.num_tokens) {
             Ok(most) if at_least > most => Err(ApiError::PromptTooLong {
+                field,
                 prompt_tokens: TokenCount::AtLeast(at_least),
                 room,
             }),

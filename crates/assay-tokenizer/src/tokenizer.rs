@@ -323,6 +323,12 @@ impl Tokenizer {
         self.bos
     }
 
+    /// The beginning-of-text token that [`SpecialTokens::Add`] puts in front of a text, if it does.
+    #[must_use]
+    pub fn added_bos(&self) -> Option<u32> {
+        self.around.0
+    }
+
     /// The end-of-text token, if the file names one.
     #[must_use]
     pub fn eos(&self) -> Option<u32> {

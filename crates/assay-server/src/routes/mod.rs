@@ -1,6 +1,7 @@
 //! One thin handler per file.
 
 pub(crate) mod chat;
+pub(crate) mod completions;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod models;

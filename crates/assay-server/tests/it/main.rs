@@ -3,14 +3,19 @@
 
 mod access;
 mod asking;
+mod completion_asks;
+mod completion_echo;
+mod completions;
 mod context;
 mod fields;
 mod hostile;
 mod joins;
 mod lifecycle;
 mod models;
+mod named_tokens;
 mod prefix_cache;
 mod probes;
+mod prompt_scores;
 mod real_model;
 mod scored;
 mod spelling;
