@@ -190,7 +190,8 @@ pub struct Detokenized {
 /// A rendered conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RenderedTemplate {
-    /// The prompt that a chat request of the same conversation gets.
+    /// The prompt that a chat request of the same conversation gets, as people read it: in it, what a message says
+    /// can no longer be told from the template's control tokens. `/tokenize` of the conversation can.
     pub prompt: String,
 }
 

@@ -93,6 +93,9 @@ pub enum ApiError {
     /// The server is on its way down.
     #[error("the server is shutting down and takes no new work")]
     Draining,
+    /// The time to finish what runs was over.
+    #[error("the server shut down before the reply was complete")]
+    CutOff,
     /// The engine does not run.
     #[error("the engine is not running")]
     EngineStopped,
@@ -183,7 +186,7 @@ impl ApiError {
             Self::Unauthorized => (S::UNAUTHORIZED, CLIENT, Some("invalid_api_key"), None),
             Self::ForeignSite(_) => (S::FORBIDDEN, CLIENT, Some("foreign_site"), None),
             Self::QueueFull => (S::TOO_MANY_REQUESTS, OVERLOADED, Some("queue_full"), None),
-            Self::Draining => (
+            Self::Draining | Self::CutOff => (
                 S::SERVICE_UNAVAILABLE,
                 OVERLOADED,
                 Some("shutting_down"),
@@ -232,7 +235,7 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         match self {
-            Self::QueueFull | Self::Draining | Self::EngineStopped => {
+            Self::QueueFull | Self::Draining | Self::CutOff | Self::EngineStopped => {
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
             Self::Unauthorized => {

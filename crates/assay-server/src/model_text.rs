@@ -126,7 +126,7 @@ impl ModelText {
             self.check_far_too_long("messages", num_bytes, room)?;
         }
         let prompt = self.render(conversation, true)?;
-        let token_ids = self.encode(&prompt, false)?;
+        let token_ids = self.encode_rendered(&prompt)?;
         if token_ids.is_empty() {
             let message = "the model's chat template renders these messages to nothing";
             return Err(ApiError::Template(message.to_owned()));
@@ -134,7 +134,7 @@ impl ModelText {
         Ok(token_ids)
     }
 
-    /// Renders the conversation by the model's template.
+    /// Renders the conversation by the model's template; its words are marked as such.
     ///
     /// # Errors
     /// There is no template, or it refuses the messages.
@@ -146,7 +146,10 @@ impl ModelText {
         let Some(template) = &self.template else {
             return Err(ApiError::NoTemplate(self.model_id.clone()));
         };
-        let messages: Value = conversation.messages.iter().map(template_message).collect();
+        let messages = conversation.messages.iter();
+        let messages: Value = messages
+            .map(|message| template_message(message, &self.tokenizer))
+            .collect();
         let tools = &conversation.tools;
         let options = RenderOptions {
             generation_prompt: if add_generation_prompt {
@@ -207,14 +210,22 @@ impl ModelText {
 
     /// The tokens of a text, structure in it included; with the model's beginning token where it has one.
     pub(crate) fn encode(&self, text: &str, add_bos: bool) -> Result<Vec<u32>, ApiError> {
-        let mut token_ids = self
-            .tokenizer
-            .encode(text, RENDERED)
-            .map_err(|error| ApiError::Internal(error.to_string()))?;
+        let mut token_ids = self.encode_rendered(&self.tokenizer.mark_structure(text))?;
         if let Some(bos) = self.tokenizer.added_bos().filter(|_| add_bos) {
             token_ids.insert(0, bos);
         }
         Ok(token_ids)
+    }
+
+    /// The tokens of a rendered conversation, whose words stay words.
+    pub(crate) fn encode_rendered(&self, prompt: &str) -> Result<Vec<u32>, ApiError> {
+        let token_ids = self.tokenizer.encode(prompt, RENDERED);
+        token_ids.map_err(|error| ApiError::Internal(error.to_string()))
+    }
+
+    /// A rendered conversation as people read it.
+    pub(crate) fn readable(&self, prompt: &str) -> String {
+        self.tokenizer.unmark(prompt).into_owned()
     }
 
     /// The bytes of a token; none for a row's padding past the vocabulary.
@@ -260,8 +271,10 @@ impl From<TemplateError> for ApiError {
     }
 }
 
-/// A message as templates know it; they call a developer's message a system one.
-fn template_message(message: &ChatMessage) -> Value {
+/// A message as templates know it; they call a developer's message a system one. Its words stay words: what
+/// looks like a control token in them never ends a turn or begins one.
+fn template_message(message: &ChatMessage, tokenizer: &Tokenizer) -> Value {
+    let words = |text: &str| json!(tokenizer.mark_literal(text));
     let role = match message.role {
         Role::System | Role::Developer => "system",
         Role::User => "user",
@@ -271,18 +284,18 @@ fn template_message(message: &ChatMessage) -> Value {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(role));
     let content = match &message.content {
-        Content::Text(text) => json!(text),
+        Content::Text(text) => words(text),
         Content::Parts(parts) => parts
             .iter()
-            .map(|text| json!({"type": "text", "text": text}))
+            .map(|text| json!({"type": "text", "text": words(text)}))
             .collect(),
     };
     fields.insert("content".to_owned(), content);
     if let Some(name) = &message.name {
-        fields.insert("name".to_owned(), json!(name));
+        fields.insert("name".to_owned(), words(name));
     }
     if let Some(id) = &message.tool_call_id {
-        fields.insert("tool_call_id".to_owned(), json!(id));
+        fields.insert("tool_call_id".to_owned(), words(id));
     }
     Value::Object(fields)
 }

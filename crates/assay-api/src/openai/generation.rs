@@ -45,7 +45,7 @@ pub struct GenerationParams {
     pub presence_penalty: f64,
     /// −2 to 2.
     pub frequency_penalty: f64,
-    /// (0, 10].
+    /// 0.01 to 10.
     pub repetition_penalty: f64,
     /// Token ids and −100 to 100, ascending ids; not yet checked against a vocabulary.
     pub logit_bias: Vec<(u32, f64)>,
@@ -138,7 +138,7 @@ impl GenerationParams {
             presence_penalty: read_penalty(body, "presence_penalty")?,
             frequency_penalty: read_penalty(body, "frequency_penalty")?,
             repetition_penalty: body
-                .number("repetition_penalty", NumberRange::above(0.0, 10.0))?
+                .number("repetition_penalty", NumberRange::closed(0.01, 10.0))?
                 .unwrap_or(1.0),
             logit_bias: read_logit_bias(body)?,
             logprobs: read_logprobs(body, dialect)?,

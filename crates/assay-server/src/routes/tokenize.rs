@@ -65,6 +65,7 @@ pub(crate) async fn apply_template(
     let (unknown, rendered) = app
         .with_text(move |text, _| {
             let prompt = text.render(&asked.conversation, asked.add_generation_prompt)?;
+            let prompt = text.readable(&prompt);
             Ok((asked.ignored, RenderedTemplate { prompt }))
         })
         .await?;
@@ -84,7 +85,7 @@ fn token_ids(input: &TokenizeInput, text: &ModelText) -> Result<Vec<u32>, ApiErr
         } => text.encode(prompt, *add_special_tokens),
         TokenizeInput::Conversation(asked) => {
             let prompt = text.render(&asked.conversation, asked.add_generation_prompt)?;
-            text.encode(&prompt, false)
+            text.encode_rendered(&prompt)
         }
     }
 }

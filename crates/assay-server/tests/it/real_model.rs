@@ -279,7 +279,12 @@ async fn r10_r12_v4_fault_81_scored_prompts_are_the_same_bits_whichever_way_they
     });
     let chat = world.reply(&chat).await;
     let chat_ids = chat["choices"][0]["prompt_token_ids"].clone();
-    let texts = ["Paris", "The quick brown fox", "日本の首都は東京です。🙂", "a b c d e f g"];
+    let texts = [
+        "Paris",
+        "The quick brown fox",
+        "日本の首都は東京です。🙂",
+        "a b c d e f g",
+    ];
     let mut prompts = vec![chat_ids.clone()];
     for text in texts {
         let answer = world.post_to("/tokenize", &json!({"prompt": text})).await;
