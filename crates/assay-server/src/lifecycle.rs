@@ -7,21 +7,18 @@ use tokio::sync::watch;
 /// Shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
-    draining: Arc<watch::Sender<bool>>,
+    draining: watch::Sender<bool>,
     num_running: Arc<watch::Sender<usize>>,
 }
 
 /// One request under way; dropping it counts it out.
 #[derive(Debug)]
-pub(crate) struct Running {
-    draining: Arc<watch::Sender<bool>>,
-    num_running: Arc<watch::Sender<usize>>,
-}
+pub(crate) struct Running(Arc<watch::Sender<usize>>);
 
 impl Lifecycle {
     pub(crate) fn new() -> Self {
         Self {
-            draining: Arc::new(watch::Sender::new(false)),
+            draining: watch::Sender::new(false),
             num_running: Arc::new(watch::Sender::new(0)),
         }
     }
@@ -38,10 +35,7 @@ impl Lifecycle {
     pub(crate) fn begin(&self) -> Option<Running> {
         // Counted first, so that a drain that begins in between still waits for it.
         self.num_running.send_modify(|count| *count += 1);
-        let running = Running {
-            draining: Arc::clone(&self.draining),
-            num_running: Arc::clone(&self.num_running),
-        };
+        let running = Running(Arc::clone(&self.num_running));
         (!self.is_draining()).then_some(running)
     }
 
@@ -53,15 +47,8 @@ impl Lifecycle {
     }
 }
 
-impl Running {
-    /// Whether the server is on its way down: then an engine that stops did not fail.
-    pub(crate) fn is_cut_off(&self) -> bool {
-        *self.draining.borrow()
-    }
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
-        self.num_running.send_modify(|count| *count -= 1);
+        self.0.send_modify(|count| *count -= 1);
     }
 }

@@ -3,11 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use assay_api::FieldError;
-use assay_api::openai::{ChatCompletionRequest, ChatMessage, Content, Role, ToolChoice};
+use assay_api::openai::{
+    ChatCompletionRequest, ChatMessage, Content, Conversation, Role, ToolChoice,
+};
+use assay_api::tokenize::TokenizerInfo;
 use assay_constrain::{ConstraintError, ConstraintFactory};
 use assay_tokenizer::{
-    ChatTemplate, EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate,
-    TemplateError, Tokenizer, display_token,
+    ChatTemplate, EncodeOptions, GenerationPrompt, RenderOptions, SpecialText, SpecialTokens,
+    TemplateDate, TemplateError, Tokenizer, display_token,
 };
 use serde_json::{Map, Value, json};
 
@@ -79,22 +82,19 @@ impl ModelText {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Decides what becomes of a request's tools. A model that its template cannot tell of tools answers
+    /// Decides what becomes of a chat's tools. A model that its template cannot tell of tools answers
     /// plainly, and `tools` joins the ignored fields.
     ///
     /// # Errors
     /// The model could call a tool, and its calls are not read yet.
     pub(crate) fn settle_tools(&self, chat: &mut ChatCompletionRequest) -> Result<(), ApiError> {
-        if chat.tools.is_empty() {
+        let conversation = &mut chat.conversation;
+        if conversation.tools.is_empty() {
             return Ok(());
         }
-        let takes_tools = self
-            .template
-            .as_ref()
-            .is_some_and(ChatTemplate::takes_tools);
-        match chat.tool_choice {
-            _ if !takes_tools => {
-                chat.tools.clear();
+        match conversation.tool_choice {
+            _ if !self.takes_tools() => {
+                conversation.tools.clear();
                 chat.ignored.push("tools".to_owned());
                 Ok(())
             }
@@ -106,46 +106,85 @@ impl ModelText {
         }
     }
 
+    fn takes_tools(&self) -> bool {
+        let template = self.template.as_ref();
+        template.is_some_and(ChatTemplate::takes_tools)
+    }
+
     /// Renders the conversation by the model's template and tokenises it; never empty.
     ///
     /// # Errors
     /// There is no template, it refuses the messages, or the text is far past `room`.
     pub(crate) fn chat_prompt(
         &self,
-        chat: &ChatCompletionRequest,
+        conversation: &Conversation,
         room: SequenceRoom,
     ) -> Result<Vec<u32>, ApiError> {
-        let Some(template) = &self.template else {
-            return Err(ApiError::NoTemplate(self.model_id.clone()));
-        };
-        let num_bytes = chat
-            .messages
-            .iter()
-            .map(|one| one.content.num_bytes())
-            .sum();
-        self.check_far_too_long("messages", num_bytes, room)?;
-        let tokenizer = &self.tokenizer;
-        let messages: Value = chat
-            .messages
-            .iter()
-            .map(|message| template_message(message, tokenizer))
-            .collect();
-        let options = RenderOptions {
-            arguments: chat.chat_template_kwargs.clone(),
-            tools: (!chat.tools.is_empty()).then(|| Value::Array(chat.tools.clone())),
-            date: self.template_date,
-            ..RenderOptions::default()
-        };
-        let prompt = template.render(&messages, &options)?;
-        let token_ids = self
-            .tokenizer
-            .encode(&prompt, RENDERED)
-            .map_err(|error| ApiError::Internal(error.to_string()))?;
+        let messages = conversation.messages.iter();
+        let num_bytes = messages.map(|one| one.content.num_bytes()).sum();
+        if self.template.is_some() {
+            self.check_far_too_long("messages", num_bytes, room)?;
+        }
+        let prompt = self.render(conversation, true)?;
+        let token_ids = self.encode_rendered(&prompt)?;
         if token_ids.is_empty() {
             let message = "the model's chat template renders these messages to nothing";
             return Err(ApiError::Template(message.to_owned()));
         }
         Ok(token_ids)
+    }
+
+    /// Renders the conversation by the model's template; its words are marked as such.
+    ///
+    /// # Errors
+    /// There is no template, or it refuses the messages.
+    pub(crate) fn render(
+        &self,
+        conversation: &Conversation,
+        add_generation_prompt: bool,
+    ) -> Result<String, ApiError> {
+        let Some(template) = &self.template else {
+            return Err(ApiError::NoTemplate(self.model_id.clone()));
+        };
+        let messages = conversation.messages.iter();
+        let messages: Value = messages
+            .map(|message| template_message(message, &self.tokenizer))
+            .collect();
+        let tools = &conversation.tools;
+        let options = RenderOptions {
+            generation_prompt: if add_generation_prompt {
+                GenerationPrompt::Add
+            } else {
+                GenerationPrompt::Omit
+            },
+            arguments: conversation.chat_template_kwargs.clone(),
+            tools: (!tools.is_empty()).then(|| Value::Array(tools.clone())),
+            date: self.template_date,
+        };
+        Ok(template.render(&messages, &options)?)
+    }
+
+    /// What clients that tokenise for themselves want to know.
+    pub(crate) fn tokenizer_info(&self, model_max_length: u32) -> TokenizerInfo {
+        let tokenizer = &self.tokenizer;
+        let text = |id: Option<u32>| {
+            id.and_then(|id| tokenizer.token_text(id))
+                .map(str::to_owned)
+        };
+        TokenizerInfo {
+            tokenizer_class: "assay".to_owned(),
+            vocab_size: tokenizer.vocab_size(),
+            model_max_length,
+            bos_token: text(tokenizer.bos()),
+            bos_token_id: tokenizer.bos(),
+            eos_token: text(tokenizer.eos()),
+            eos_token_id: tokenizer.eos(),
+            pad_token: None,
+            unk_token: text(tokenizer.unknown()),
+            end_token_ids: tokenizer.end_token_ids().to_vec(),
+            add_bos_token: tokenizer.added_bos().is_some(),
+            chat_template: tokenizer.chat_template_source().map(str::to_owned),
+        }
     }
 
     /// Tokenises the text of a completion's prompt, structure in it included; never empty. `path` names it in errors.
@@ -171,14 +210,22 @@ impl ModelText {
 
     /// The tokens of a text, structure in it included; with the model's beginning token where it has one.
     pub(crate) fn encode(&self, text: &str, add_bos: bool) -> Result<Vec<u32>, ApiError> {
-        let mut token_ids = self
-            .tokenizer
-            .encode(text, RENDERED)
-            .map_err(|error| ApiError::Internal(error.to_string()))?;
+        let mut token_ids = self.encode_rendered(&self.tokenizer.mark_structure(text))?;
         if let Some(bos) = self.tokenizer.added_bos().filter(|_| add_bos) {
             token_ids.insert(0, bos);
         }
         Ok(token_ids)
+    }
+
+    /// The tokens of a rendered conversation, whose words stay words.
+    pub(crate) fn encode_rendered(&self, prompt: &str) -> Result<Vec<u32>, ApiError> {
+        let token_ids = self.tokenizer.encode(prompt, RENDERED);
+        token_ids.map_err(|error| ApiError::Internal(error.to_string()))
+    }
+
+    /// A rendered conversation as people read it.
+    pub(crate) fn readable(&self, prompt: &str) -> String {
+        self.tokenizer.unmark(prompt).into_owned()
     }
 
     /// The bytes of a token; none for a row's padding past the vocabulary.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use assay_engine::{OutputEvent, RequestError};
+use assay_engine::OutputEvent;
 use tokio::sync::mpsc;
 
 use crate::convert::reply_shape::ReplyShape;
@@ -10,6 +10,7 @@ use crate::convert::usage::UsageTotal;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::state::AppState;
 
 /// An event, and the prompt of the request that it belongs to.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct PromptEvent {
 
 /// Dropped before its end, it is a client that has gone: the engine frees the request's slots.
 pub(crate) struct Reply {
+    app: AppState,
     events: mpsc::Receiver<PromptEvent>,
     /// Events that need no engine; they come first.
     ready: VecDeque<PromptEvent>,
@@ -27,12 +29,13 @@ pub(crate) struct Reply {
     usage: UsageTotal,
     timer: RequestTimer,
     /// Held until the last byte was handed over; a draining server waits for it.
-    running: Running,
+    _running: Running,
 }
 
 impl Reply {
     /// A reply of `num_choices` choices to `num_prompts` prompts.
     pub(crate) fn new(
+        app: AppState,
         events: mpsc::Receiver<PromptEvent>,
         ready: VecDeque<PromptEvent>,
         (num_prompts, num_choices): (usize, usize),
@@ -40,12 +43,13 @@ impl Reply {
         running: Running,
     ) -> Self {
         Self {
+            app,
             events,
             ready,
             num_unfinished: num_choices,
             usage: UsageTotal::new(num_prompts),
             timer,
-            running,
+            _running: running,
         }
     }
 
@@ -61,7 +65,10 @@ impl Reply {
     pub(crate) async fn next(&mut self) -> Result<PromptEvent, ApiError> {
         let event = match self.ready.pop_front() {
             Some(event) => event,
-            None => self.events.recv().await.ok_or_else(|| self.engine_gone())?,
+            None => {
+                let event = self.events.recv().await;
+                event.ok_or_else(|| self.app.cause(ApiError::EngineStopped))?
+            }
         };
         self.book(event)
     }
@@ -81,18 +88,9 @@ impl Reply {
                 self.num_unfinished = self.num_unfinished.saturating_sub(1);
             }
             OutputEvent::Prompt { .. } => {}
-            OutputEvent::Failed(RequestError::EngineStopped) => return Err(self.engine_gone()),
-            OutputEvent::Failed(error) => return Err(error.clone().into()),
+            OutputEvent::Failed(error) => return Err(self.app.cause(error.clone().into())),
         }
         Ok(event)
-    }
-
-    fn engine_gone(&self) -> ApiError {
-        if self.running.is_cut_off() {
-            ApiError::CutOff
-        } else {
-            ApiError::EngineStopped
-        }
     }
 
     /// The counts of a finished reply, which ends its time.

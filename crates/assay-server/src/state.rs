@@ -119,6 +119,14 @@ impl AppState {
         self.0.lifecycle.is_draining()
     }
 
+    /// Why a reply broke off: an engine that stops while the server drains did not fail.
+    pub(crate) fn cause(&self, error: ApiError) -> ApiError {
+        match error {
+            ApiError::EngineStopped if self.is_draining() => ApiError::CutOff,
+            error => error,
+        }
+    }
+
     pub(crate) async fn idle(&self) {
         self.0.lifecycle.idle().await;
     }
@@ -179,7 +187,10 @@ impl AppState {
         let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
         let (events, ready) = self.hand_over(work)?;
         let counts = (num_prompts, num_choices);
-        Ok((built, Reply::new(events, ready, counts, timer, running)))
+        Ok((
+            built,
+            Reply::new(self.clone(), events, ready, counts, timer, running),
+        ))
     }
 
     /// Events to come, and those that need no engine.

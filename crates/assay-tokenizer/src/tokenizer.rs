@@ -265,6 +265,19 @@ impl Tokenizer {
         )
     }
 
+    /// `text`, whose control tokens are meant, so that encoding it with [`SpecialText::Parse`] loses no character
+    /// that happens to be the mark of [`Tokenizer::mark_literal`].
+    #[must_use]
+    pub fn mark_structure<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        literal_text::marked(text, std::iter::empty())
+    }
+
+    /// A text that holds marked words, as people read it: encoded again, its words are words no longer.
+    #[must_use]
+    pub fn unmark<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        literal_text::unmarked(text)
+    }
+
     fn encode_fragment(
         &self,
         text: &str,

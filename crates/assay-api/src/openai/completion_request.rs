@@ -121,7 +121,7 @@ fn read_prompts(body: &mut Fields) -> Result<Vec<Prompt>, FieldError> {
     }
 }
 
-fn read_prompt(path: String, value: Value) -> Result<Prompt, FieldError> {
+pub(crate) fn read_prompt(path: String, value: Value) -> Result<Prompt, FieldError> {
     match value {
         Value::String(text) => Ok(Prompt::Text(text)),
         Value::Array(ids) if ids.is_empty() => {

@@ -45,7 +45,7 @@ pub struct GenerationParams {
     pub presence_penalty: f64,
     /// −2 to 2.
     pub frequency_penalty: f64,
-    /// (0, 10].
+    /// 0.01 to 10.
     pub repetition_penalty: f64,
     /// Token ids and −100 to 100, ascending ids; not yet checked against a vocabulary.
     pub logit_bias: Vec<(u32, f64)>,
@@ -231,7 +231,7 @@ fn read_named_tokens(
 }
 
 /// Token ids; a fault is told by place, but its `param` is the field alone.
-pub(super) fn token_ids(field: &str, values: &[Value]) -> Result<Vec<u32>, FieldError> {
+pub(crate) fn token_ids(field: &str, values: &[Value]) -> Result<Vec<u32>, FieldError> {
     let ids = values.iter().enumerate().map(|(index, value)| {
         let path = format!("{field}[{index}]");
         match integer_value(&path, value, 0..=i64::from(u32::MAX)) {
@@ -361,7 +361,7 @@ fn read_stream(
     Ok(Some(StreamOptions { include_usage }))
 }
 
-fn read_cache_salt(body: &mut Fields) -> Result<Option<String>, FieldError> {
+pub(crate) fn read_cache_salt(body: &mut Fields) -> Result<Option<String>, FieldError> {
     const NAME: &str = "cache_salt";
     let salt = body.string(NAME)?;
     match salt.as_ref().map(String::len) {

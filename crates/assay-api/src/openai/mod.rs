@@ -3,6 +3,7 @@
 pub mod chat;
 pub mod completion;
 pub mod completion_request;
+pub mod conversation;
 pub mod generation;
 pub mod logprobs;
 pub mod message;
@@ -20,6 +21,7 @@ pub use chat::{
 };
 pub use completion::{CompletionChoice, CompletionLogprobs, TextCompletion, TopLogprobs};
 pub use completion_request::{CompletionRequest, Prompt};
+pub use conversation::Conversation;
 pub use generation::{GenerationParams, LogprobsMode, NamedTokens, ReplyLogprobs, StreamOptions};
 pub use logprobs::{Alternative, ChoiceLogprobs, LogprobEntry};
 pub use message::{ChatMessage, Content, Role};

@@ -53,7 +53,7 @@ pub(crate) fn chat(
 ) -> Result<Request, ApiError> {
     let asked = &chat.generation;
     check_token_ids(asked, limits.vocab_size)?;
-    let prompt_token_ids = text.chat_prompt(chat, limits.room)?;
+    let prompt_token_ids = text.chat_prompt(&chat.conversation, limits.room)?;
     let room = Room {
         field: "messages",
         num_prompt_tokens: prompt_token_ids.len(),

@@ -5,3 +5,5 @@ pub(crate) mod completions;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod models;
+pub(crate) mod score;
+pub(crate) mod tokenize;
