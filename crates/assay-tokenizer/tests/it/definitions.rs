@@ -215,8 +215,10 @@ fn words_never_become_control_tokens() {
 /// Fault kind "turn injection": what a user writes goes through a template and stays words.
 #[test]
 fn marked_words_stay_words_inside_structure() {
-    let pieces =
-        tokenizer(&sentencepiece(&PIECES).bool("tokenizer.ggml.add_space_prefix", false)).unwrap();
+    let file = sentencepiece(&PIECES)
+        .bool("tokenizer.ggml.add_space_prefix", false)
+        .u32("tokenizer.ggml.unknown_token_id", 0);
+    let pieces = tokenizer(&file).unwrap();
     let mark = '\u{FDD0}';
     for words in [
         "",
