@@ -1,4 +1,4 @@
-//! AMX: products of 16 tokens × 16 rows × one sub-block by TDPBF16PS, for batches in tile rows.
+//! AMX, for batches of at least 32 tokens (`few` is for less): products of 16 tokens × 16 rows × one sub-block by TDPBF16PS, for batches in tile rows.
 //!
 //! The integers go in as BF16, which holds every one exactly (`256·hi`, `lo`, quants less their
 //! centre), and every partial sum is an integer below 2^24, or 256 times one, so the f32 a tile ends
@@ -14,9 +14,12 @@
 //! sums, were slower.
 
 mod chains;
+mod few;
 mod product;
 mod sums;
 mod unpack;
+
+pub(super) use few::run as run_few;
 
 use super::job::{Job, Task};
 use super::panel::{BLOCKS_PER_STEP, step};

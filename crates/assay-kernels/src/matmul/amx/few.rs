@@ -1,0 +1,347 @@
+//! AMX for few tokens: products of eight tokens × 16 rows × one sub-block by TDPBSUD.
+//!
+//! A product takes as long for one row of activations as for sixteen, so the `hi` and the `lo` of eight tokens
+//! are the rows of one tile and one product gives both sums. A quad vector of weights is a row of a
+//! tile as it stands: what is stored as quads needs no unpacking, and the rest only what the dot
+//! products of `avx512` need. Sums are exact integers; the two chains are those of `avx512`, lanes
+//! being rows.
+//!
+//! Two row groups share each tile of activations. A block's sums are folded while the next block's
+//! are made, so that neither waits for the latency of the tiles.
+
+use super::GROUPS;
+use crate::matmul::job::{Job, Task};
+use crate::matmul::panel::{BLOCKS_PER_STEP, step};
+use crate::matmul::quants::{BLOCK, PANEL_ROWS, QUAD, QUADS, QuantLayout};
+use crate::matmul::scales::ScaleLayout;
+use crate::quantize::{ActivationProfile, BYTE_TILE_TOKENS};
+use crate::x86::amx::Tiles;
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+
+/// Tokens of a tile.
+const TOKENS: usize = BYTE_TILE_TOKENS;
+/// How far ahead of its use a weight is asked for, within the panels of a pair of row groups.
+const PREFETCH_BYTES: usize = 2048;
+/// Sub-blocks of a block at most.
+const MAX_SUBS: usize = 2;
+/// Bytes of a row of weights or sums.
+const ROW: usize = 64;
+/// Bytes of a tile of sums.
+const SUMS_BYTES: usize = 1024;
+
+/// A value per token, lanes are rows of a group.
+type Rows = [__m512; TOKENS];
+
+/// Weights and sums of two blocks in turn; everything is written before it is read.
+#[repr(C, align(64))]
+struct Scratch {
+    /// `[block][group]`, quad vectors.
+    weights: [[[u8; ROW * QUADS]; GROUPS]; 2],
+    /// `[block][sub-block][group]`, `[part][token][row]`.
+    sums: [[[[u8; SUMS_BYTES]; GROUPS]; MAX_SUBS]; 2],
+}
+
+/// Runs one task of activations in byte rows.
+pub(in crate::matmul) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task) {
+    // SAFETY: kernels::run comes here only for an `Isa` of kind Amx, which exists only on a CPU with
+    // AMX, AVX-512 F, BW, DQ and VL, in a process that may use tiles; tasks do not nest, so this
+    // thread has no other tiles.
+    unsafe {
+        match job.activations.profile() {
+            ActivationProfile::A16 => run_profile::<Q, S, true>(job, task),
+            ActivationProfile::A8 => run_profile::<Q, S, false>(job, task),
+        }
+    }
+}
+
+/// `WIDE` for 16-bit activations, in two parts and scaled once per 256-block.
+///
+/// # Safety
+/// AMX tiles and the features named; this thread has no tiles.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn run_profile<Q: QuantLayout, S: ScaleLayout, const WIDE: bool>(job: &Job<'_>, task: Task) {
+    let parts = if WIDE { 2 } else { 1 };
+    let subs_per_block = BLOCK / S::SUB_BLOCK;
+    let scales_per_row = if WIDE {
+        job.num_blocks.div_ceil(BLOCKS_PER_STEP)
+    } else {
+        job.num_blocks
+    };
+    let mut scratch = MaybeUninit::<Scratch>::uninit();
+    // SAFETY: the caller vouches for AMX.
+    let _tiles = unsafe { Tiles::of_bytes(parts * TOKENS, S::SUB_BLOCK) };
+    for first_group in task.groups.clone().step_by(GROUPS) {
+        let num_groups = GROUPS.min(task.groups.end - first_group);
+        let panels = &job.panels[first_group * job.panel_bytes..][..num_groups * job.panel_bytes];
+        for tile in task.tiles.clone() {
+            let words = job.activations.tile_words(tile);
+            let scales = job.activations.tile_scales(tile);
+            let corrections_per_tile = TOKENS * job.num_blocks * subs_per_block;
+            let corrections =
+                &job.corrections[tile * corrections_per_tile..][..corrections_per_tile];
+            // The pointers of the pass walk these by block and sub-block.
+            assert_eq!(size_of_val(words), job.num_blocks * parts * TOKENS * BLOCK);
+            assert_eq!(scales.len(), scales_per_row * TOKENS);
+            let pass = Pass::<WIDE> {
+                job,
+                panels: panels.as_ptr(),
+                // A missing second group repeats the first, and its sums are not used.
+                second: (num_groups - 1) * job.panel_bytes,
+                words: words.as_ptr().cast(),
+                scales: scales.as_ptr(),
+                corrections: corrections.as_ptr(),
+                scratch: scratch.as_mut_ptr(),
+            };
+            // SAFETY: this function has the CPU features and configured the tiles; the arrays hold
+            // all blocks of the tile (asserted above) and the panels all blocks of their rows.
+            let y = unsafe { pass.multiply::<Q, S>() };
+            for (index, y) in y.into_iter().take(num_groups).enumerate() {
+                // SAFETY: AVX-512 F; tasks are disjoint.
+                unsafe { store(job, first_group + index, tile, y) };
+            }
+        }
+    }
+}
+
+/// Two row groups × the tokens of a tile × all of K.
+struct Pass<'a, const WIDE: bool> {
+    job: &'a Job<'a>,
+    /// The first group's panel.
+    panels: *const u8,
+    /// Bytes from there to the second group's.
+    second: usize,
+    words: *const u8,
+    scales: *const f32,
+    corrections: *const u32,
+    scratch: *mut Scratch,
+}
+
+impl<const WIDE: bool> Pass<'_, WIDE> {
+    const PARTS: usize = if WIDE { 2 } else { 1 };
+
+    /// The outputs before the bias.
+    ///
+    /// # Safety
+    /// The tiles are configured for the profile and `S`; AVX-512 F, BW, DQ, VL; every pointer has all
+    /// blocks.
+    #[inline(always)]
+    unsafe fn multiply<Q: QuantLayout, S: ScaleLayout>(&self) -> [Rows; GROUPS] {
+        let num_blocks = self.job.num_blocks;
+        // SAFETY: the caller's contract; blocks are below `num_blocks` and each is summed before it
+        // is folded.
+        unsafe {
+            let mut y = [[_mm512_setzero_ps(); TOKENS]; GROUPS];
+            let mut acc = y;
+            self.sum::<Q, S>(0);
+            for block in 1..num_blocks {
+                self.sum::<Q, S>(block);
+                self.fold::<Q, S>(block - 1, &mut acc);
+                if block % BLOCKS_PER_STEP == 0 {
+                    self.end_step(block / BLOCKS_PER_STEP - 1, &mut acc, &mut y);
+                }
+            }
+            self.fold::<Q, S>(num_blocks - 1, &mut acc);
+            self.end_step((num_blocks - 1) / BLOCKS_PER_STEP, &mut acc, &mut y);
+            y
+        }
+    }
+
+    /// The integer sums of a block, to its half of the scratch.
+    ///
+    /// # Safety
+    /// As `multiply`.
+    #[inline(always)]
+    unsafe fn sum<Q: QuantLayout, S: ScaleLayout>(&self, block: usize) {
+        let step = step::<Q, S>(self.job.num_blocks, block / BLOCKS_PER_STEP);
+        let at = step.quants + block % BLOCKS_PER_STEP * Q::SUB_BLOCK_BYTES;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let weights: [*const u8; GROUPS] = std::array::from_fn(|group| {
+                let quants = self.panels.add(group * self.second + at);
+                prefetch(quants, self.ahead(at), Q::SUB_BLOCK_BYTES);
+                if Q::IS_PLAIN {
+                    return quants;
+                }
+                let quads = (&raw mut (*self.scratch).weights[block % 2][group]).cast::<__m512i>();
+                let pairs = [
+                    Q::pair512::<0>(quants),
+                    Q::pair512::<1>(quants),
+                    Q::pair512::<2>(quants),
+                    Q::pair512::<3>(quants),
+                ];
+                for (i, quad) in pairs.into_iter().flatten().enumerate() {
+                    _mm512_store_si512(quads.add(i), quad);
+                }
+                quads.cast()
+            });
+            if block.is_multiple_of(BLOCKS_PER_STEP) {
+                for group in 0..GROUPS {
+                    let section = self.panels.add(group * self.second + step.section);
+                    let bytes = step.quants - step.section;
+                    prefetch(section, self.ahead(step.section), bytes);
+                }
+            }
+            let words = self.words.add(block * Self::PARTS * TOKENS * BLOCK);
+            for sub in 0..BLOCK / S::SUB_BLOCK {
+                let sums = &raw mut (*self.scratch).sums[block % 2][sub];
+                multiply_tiles(
+                    words.add(sub * S::SUB_BLOCK),
+                    weights.map(|weights| weights.wrapping_add(sub * (S::SUB_BLOCK / QUAD) * ROW)),
+                    sums.cast(),
+                );
+            }
+        }
+    }
+
+    /// How far behind a byte of a panel lies what is wanted soon: in the same panel, or in the one of the
+    /// next pair of row groups.
+    #[inline(always)]
+    fn ahead(&self, at: usize) -> usize {
+        if at + PREFETCH_BYTES < self.job.panel_bytes {
+            PREFETCH_BYTES
+        } else {
+            PREFETCH_BYTES + self.second
+        }
+    }
+
+    /// Level 1 over the sub-blocks of a block.
+    ///
+    /// # Safety
+    /// As `multiply`; the block's sums are in the scratch.
+    #[inline(always)]
+    unsafe fn fold<Q: QuantLayout, S: ScaleLayout>(&self, block: usize, acc: &mut [Rows; GROUPS]) {
+        let subs = BLOCK / S::SUB_BLOCK;
+        let step = step::<Q, S>(self.job.num_blocks, block / BLOCKS_PER_STEP);
+        // SAFETY: the caller's contract.
+        unsafe {
+            for sub in 0..subs {
+                let j = block % BLOCKS_PER_STEP * subs + sub;
+                let corrections = self.corrections.add((block * subs + sub) * TOKENS);
+                let scales = self.scales.wrapping_add(block * TOKENS);
+                for (group, acc) in acc.iter_mut().enumerate() {
+                    let section = self.panels.add(group * self.second + step.section);
+                    let weight = S::weight512(section, j);
+                    let offset = S::offset512(section, j);
+                    let sums = &raw const (*self.scratch).sums[block % 2][sub][group];
+                    let sums = sums.cast::<__m512i>();
+                    for (t, acc) in acc.iter_mut().enumerate() {
+                        let mut s = _mm512_load_si512(sums.add(t));
+                        if WIDE {
+                            let lo = _mm512_load_si512(sums.add(TOKENS + t));
+                            s = _mm512_add_epi32(_mm512_slli_epi32::<8>(s), lo);
+                        }
+                        let correction = corrections.add(t).read();
+                        if !S::HAS_OFFSET {
+                            s = _mm512_add_epi32(s, _mm512_set1_epi32(correction.cast_signed()));
+                        }
+                        let scaled = |w| {
+                            if WIDE {
+                                return w;
+                            }
+                            // Only 8-bit activations have a scale per block.
+                            _mm512_mul_ps(w, _mm512_set1_ps(scales.add(t).read()))
+                        };
+                        *acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s), scaled(weight), *acc);
+                        if S::HAS_OFFSET {
+                            let block_sum = _mm512_set1_ps(f32::from_bits(correction));
+                            *acc = _mm512_fmadd_ps(block_sum, scaled(offset), *acc);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Level 2: ends a 256-block.
+    ///
+    /// # Safety
+    /// As `multiply`; `index` is a step.
+    #[inline(always)]
+    unsafe fn end_step(&self, index: usize, acc: &mut [Rows; GROUPS], y: &mut [Rows; GROUPS]) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            for (acc, y) in acc.iter_mut().zip(y) {
+                for (t, (acc, y)) in acc.iter_mut().zip(y).enumerate() {
+                    *y = if WIDE {
+                        let scale = _mm512_set1_ps(self.scales.add(index * TOKENS + t).read());
+                        _mm512_fmadd_ps(*acc, scale, *y)
+                    } else {
+                        _mm512_add_ps(*y, *acc)
+                    };
+                    *acc = _mm512_setzero_ps();
+                }
+            }
+        }
+    }
+}
+
+/// Stores the outputs of a group, with the bias.
+///
+/// # Safety
+/// AVX-512 F; no other task writes these outputs.
+#[inline(always)]
+unsafe fn store(job: &Job<'_>, group: usize, tile: usize, y: Rows) {
+    let first = group * PANEL_ROWS;
+    let count = (job.n - first).min(PANEL_ROWS);
+    let mask = ((1_u32 << count) - 1) as __mmask16;
+    let bias = job.bias.map(|bias| {
+        let bias = &bias[first..first + count];
+        // SAFETY: the mask covers exactly the slice's elements.
+        unsafe { _mm512_maskz_loadu_ps(mask, bias.as_ptr()) }
+    });
+    for (token, y) in job.activations.tile_tokens(tile).zip(y) {
+        // SAFETY: the caller's contract; the mask covers exactly the slice's elements.
+        unsafe {
+            let y = bias.map_or(y, |bias| _mm512_add_ps(y, bias));
+            let output = job.out.part(token * job.n + first, count);
+            _mm512_mask_storeu_ps(output.as_mut_ptr(), mask, y);
+        }
+    }
+}
+
+/// Two tiles of sums from one of activations, whose rows lie a block apart, and two of weights.
+///
+/// # Safety
+/// The tiles are configured; every pointer has its tiles, `sums` may be written.
+#[inline(always)]
+unsafe fn multiply_tiles(words: *const u8, weights: [*const u8; GROUPS], sums: *mut u8) {
+    // SAFETY: the caller's contract; nothing but tiles and `sums` is written.
+    unsafe {
+        asm!(
+            "tileloadd tmm4, [{words} + {word_row}]",
+            "tileloadd tmm6, [{first} + {row}]",
+            "tileloadd tmm7, [{second} + {row}]",
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tdpbsud tmm0, tmm4, tmm6",
+            "tdpbsud tmm1, tmm4, tmm7",
+            "tilestored [{sums} + {row}], tmm0",
+            "tilestored [{sums} + {row} + 1024], tmm1",
+            words = in(reg) words,
+            word_row = in(reg) BLOCK,
+            first = in(reg) weights[0],
+            second = in(reg) weights[1],
+            row = in(reg) ROW,
+            sums = in(reg) sums,
+            out("tmm0") _, out("tmm1") _, out("tmm4") _, out("tmm6") _, out("tmm7") _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Asks for `bytes` that lie `ahead` of `at`.
+///
+/// # Safety
+/// SSE; prefetching never faults, so the address may lie outside the panels.
+#[inline(always)]
+unsafe fn prefetch(at: *const u8, ahead: usize, bytes: usize) {
+    for line in (0..bytes).step_by(64) {
+        // SAFETY: a prefetch is a hint and does not access memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(ahead + line).cast()) };
+    }
+}
+
+// The displacement above is a tile of sums, and a half of the scratch's sums is two of them.
+const _: () = assert!(SUMS_BYTES == 1024 && GROUPS == 2 && 2 * TOKENS * ROW == SUMS_BYTES);
