@@ -55,23 +55,19 @@ pub(super) enum WordLayout {
 impl WordLayout {
     /// The layout that the kernels of `isa` read for a batch of `num_tokens`.
     pub(super) fn of(isa: Isa, profile: ActivationProfile, num_tokens: usize) -> Self {
-        let has_tiles = isa.0 == IsaKind::Amx;
-        match (isa.0, profile) {
-            (IsaKind::Scalar | IsaKind::Avx2, _) => Self::EvenOddPairs,
-            (_, ActivationProfile::A16) if has_tiles && num_tokens >= MIN_TILE_ROW_TOKENS => {
-                Self::SplitTileRows
+        let (split, whole) = match isa.0 {
+            IsaKind::Scalar | IsaKind::Avx2 => (Self::EvenOddPairs, Self::EvenOddPairs),
+            IsaKind::Amx if num_tokens >= MIN_TILE_ROW_TOKENS => {
+                (Self::SplitTileRows, Self::TileRows)
             }
-            (_, ActivationProfile::A8) if has_tiles && num_tokens >= MIN_TILE_ROW_TOKENS => {
-                Self::TileRows
+            IsaKind::Amx if num_tokens >= MIN_BYTE_ROW_TOKENS => {
+                (Self::SplitByteRows, Self::ByteRows)
             }
-            (_, ActivationProfile::A16) if has_tiles && num_tokens >= MIN_BYTE_ROW_TOKENS => {
-                Self::SplitByteRows
-            }
-            (_, ActivationProfile::A8) if has_tiles && num_tokens >= MIN_BYTE_ROW_TOKENS => {
-                Self::ByteRows
-            }
-            (_, ActivationProfile::A16) => Self::SplitBytes,
-            (_, ActivationProfile::A8) => Self::Bytes,
+            IsaKind::Avx512 | IsaKind::Amx => (Self::SplitBytes, Self::Bytes),
+        };
+        match profile {
+            ActivationProfile::A16 => split,
+            ActivationProfile::A8 => whole,
         }
     }
 

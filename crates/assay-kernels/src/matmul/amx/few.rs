@@ -3,21 +3,23 @@
 //! A product takes as long for one row of activations as for sixteen, so the `hi` and the `lo` of eight tokens
 //! are the rows of one tile and one product gives both sums. A quad vector of weights is a row of a
 //! tile as it stands: what is stored as quads needs no unpacking, and the rest only what the dot
-//! products of `avx512` need. Sums are exact integers; the two chains are those of `avx512`, lanes
+//! products of `avx512` need. Common layouts have kernels of their own, the others share some. Sums are exact integers; the two chains are those of `avx512`, lanes
 //! being rows.
 //!
 //! Two row groups share each tile of activations. A block's sums are folded while the next block's
 //! are made, so that neither waits for the latency of the tiles.
 
 use super::GROUPS;
+use super::format::{Format, StepScales, Steps, store_quads};
 use crate::matmul::job::{Job, Task};
-use crate::matmul::panel::{BLOCKS_PER_STEP, step};
+use crate::matmul::panel::BLOCKS_PER_STEP;
 use crate::matmul::quants::{BLOCK, PANEL_ROWS, QUAD, QUADS, QuantLayout};
 use crate::matmul::scales::ScaleLayout;
 use crate::quantize::{ActivationProfile, BYTE_TILE_TOKENS};
 use crate::x86::amx::Tiles;
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 /// Tokens of a tile.
@@ -34,44 +36,116 @@ const SUMS_BYTES: usize = 1024;
 /// A value per token, lanes are rows of a group.
 type Rows = [__m512; TOKENS];
 
-/// Weights and sums of two blocks in turn; everything is written before it is read.
+/// What a task keeps near, of two blocks in turn; everything is written before it is read.
 #[repr(C, align(64))]
 struct Scratch {
     /// `[block][group]`, quad vectors.
     weights: [[[u8; ROW * QUADS]; GROUPS]; 2],
-    /// `[block][sub-block][group]`, `[part][token][row]`.
-    sums: [[[[u8; SUMS_BYTES]; GROUPS]; MAX_SUBS]; 2],
+    /// `[group]`, of the step that is folded.
+    scales: [StepScales; GROUPS],
+    /// `[sub-block][block][group]`, `[part][token][row]`: the two blocks lie half a page apart, so that loads of the
+    /// one's sums are not taken for the other's stores.
+    sums: [[[[u8; SUMS_BYTES]; GROUPS]; 2]; MAX_SUBS],
 }
 
 /// Runs one task of activations in byte rows.
 pub(in crate::matmul) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task) {
+    let format = Format::of::<Q, S>();
+    let is_wide = job.activations.profile() == ActivationProfile::A16;
+    let run = if Q::IS_COMMON {
+        pick::<S, Inlined<Q>>(is_wide)
+    } else {
+        pick::<S, Called>(is_wide)
+    };
     // SAFETY: kernels::run comes here only for an `Isa` of kind Amx, which exists only on a CPU with
     // AMX, AVX-512 F, BW, DQ and VL, in a process that may use tiles; tasks do not nest, so this
-    // thread has no other tiles.
-    unsafe {
-        match job.activations.profile() {
-            ActivationProfile::A16 => run_profile::<Q, S, true>(job, task),
-            ActivationProfile::A8 => run_profile::<Q, S, false>(job, task),
+    // thread has no other tiles. The format is the job's.
+    unsafe { run(job, task, format) }
+}
+
+/// Runs a task of a job in a format.
+///
+/// # Safety
+/// As [`run_scaled`].
+type RunTask = unsafe fn(&Job<'_>, Task, Format);
+
+/// The kernel for scales like `S`.
+fn pick<S: ScaleLayout, E: Expand>(is_wide: bool) -> RunTask {
+    match (S::SUB_BLOCK, S::HAS_OFFSET, is_wide) {
+        (16, false, true) => run_scaled::<16, false, true, E>,
+        (16, false, false) => run_scaled::<16, false, false, E>,
+        (16, true, true) => run_scaled::<16, true, true, E>,
+        (16, true, false) => run_scaled::<16, true, false, E>,
+        (_, false, true) => run_scaled::<32, false, true, E>,
+        (_, false, false) => run_scaled::<32, false, false, E>,
+        (_, true, true) => run_scaled::<32, true, true, E>,
+        (_, true, false) => run_scaled::<32, true, false, E>,
+    }
+}
+
+/// How a sub-block becomes quad vectors.
+trait Expand {
+    /// Where its quad vectors are: written to `out`, or there already.
+    ///
+    /// # Safety
+    /// AVX-512 F, BW; `sub_block` is one of `format`, `out` can be written.
+    unsafe fn expand(format: &Format, sub_block: *const u8, out: *mut __m512i) -> *const __m512i;
+}
+
+/// By code inside the kernel, which is compiled for layout `Q` alone.
+struct Inlined<Q>(PhantomData<Q>);
+
+/// By a call: one kernel for all layouts, which puts its registers aside at each.
+struct Called;
+
+impl<Q: QuantLayout> Expand for Inlined<Q> {
+    #[inline(always)]
+    unsafe fn expand(_format: &Format, sub_block: *const u8, out: *mut __m512i) -> *const __m512i {
+        if Q::IS_PLAIN {
+            return sub_block.cast();
         }
+        // SAFETY: the caller's contract.
+        unsafe { store_quads::<Q>(sub_block, out) };
+        out
+    }
+}
+
+impl Expand for Called {
+    #[inline(always)]
+    unsafe fn expand(format: &Format, sub_block: *const u8, out: *mut __m512i) -> *const __m512i {
+        // SAFETY: the caller's contract.
+        unsafe { (format.quads)(sub_block, out) };
+        out
     }
 }
 
 /// `WIDE` for 16-bit activations, in two parts and scaled once per 256-block.
 ///
 /// # Safety
-/// AMX tiles and the features named; this thread has no tiles.
+/// AMX tiles and the features named; this thread has no tiles; `format` is that of the job's panels,
+/// has sub-blocks of `SUB_BLOCK`, and offsets if `HAS_OFFSET`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run_profile<Q: QuantLayout, S: ScaleLayout, const WIDE: bool>(job: &Job<'_>, task: Task) {
+unsafe fn run_scaled<
+    const SUB_BLOCK: usize,
+    const HAS_OFFSET: bool,
+    const WIDE: bool,
+    E: Expand,
+>(
+    job: &Job<'_>,
+    task: Task,
+    format: Format,
+) {
     let parts = if WIDE { 2 } else { 1 };
-    let subs_per_block = BLOCK / S::SUB_BLOCK;
+    let subs_per_block = BLOCK / SUB_BLOCK;
     let scales_per_row = if WIDE {
         job.num_blocks.div_ceil(BLOCKS_PER_STEP)
     } else {
         job.num_blocks
     };
+    let steps = format.steps(job.num_blocks);
     let mut scratch = MaybeUninit::<Scratch>::uninit();
     // SAFETY: the caller vouches for AMX.
-    let _tiles = unsafe { Tiles::of_bytes(parts * TOKENS, S::SUB_BLOCK) };
+    let _tiles = unsafe { Tiles::of_bytes(parts * TOKENS, SUB_BLOCK) };
     for first_group in task.groups.clone().step_by(GROUPS) {
         let num_groups = GROUPS.min(task.groups.end - first_group);
         let panels = &job.panels[first_group * job.panel_bytes..][..num_groups * job.panel_bytes];
@@ -84,8 +158,10 @@ unsafe fn run_profile<Q: QuantLayout, S: ScaleLayout, const WIDE: bool>(job: &Jo
             // The pointers of the pass walk these by block and sub-block.
             assert_eq!(size_of_val(words), job.num_blocks * parts * TOKENS * BLOCK);
             assert_eq!(scales.len(), scales_per_row * TOKENS);
-            let pass = Pass::<WIDE> {
+            let pass = Pass::<SUB_BLOCK, HAS_OFFSET, WIDE> {
                 job,
+                format,
+                steps,
                 panels: panels.as_ptr(),
                 // A missing second group repeats the first, and its sums are not used.
                 second: (num_groups - 1) * job.panel_bytes,
@@ -96,7 +172,7 @@ unsafe fn run_profile<Q: QuantLayout, S: ScaleLayout, const WIDE: bool>(job: &Jo
             };
             // SAFETY: this function has the CPU features and configured the tiles; the arrays hold
             // all blocks of the tile (asserted above) and the panels all blocks of their rows.
-            let y = unsafe { pass.multiply::<Q, S>() };
+            let y = unsafe { pass.multiply::<E>() };
             for (index, y) in y.into_iter().take(num_groups).enumerate() {
                 // SAFETY: AVX-512 F; tasks are disjoint.
                 unsafe { store(job, first_group + index, tile, y) };
@@ -106,8 +182,10 @@ unsafe fn run_profile<Q: QuantLayout, S: ScaleLayout, const WIDE: bool>(job: &Jo
 }
 
 /// Two row groups × the tokens of a tile × all of K.
-struct Pass<'a, const WIDE: bool> {
+struct Pass<'a, const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool> {
     job: &'a Job<'a>,
+    format: Format,
+    steps: Steps,
     /// The first group's panel.
     panels: *const u8,
     /// Bytes from there to the second group's.
@@ -118,31 +196,34 @@ struct Pass<'a, const WIDE: bool> {
     scratch: *mut Scratch,
 }
 
-impl<const WIDE: bool> Pass<'_, WIDE> {
+impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
+    Pass<'_, SUB_BLOCK, HAS_OFFSET, WIDE>
+{
     const PARTS: usize = if WIDE { 2 } else { 1 };
+    const SUBS_PER_BLOCK: usize = BLOCK / SUB_BLOCK;
 
     /// The outputs before the bias.
     ///
     /// # Safety
-    /// The tiles are configured for the profile and `S`; AVX-512 F, BW, DQ, VL; every pointer has all
+    /// The tiles are configured for the profile and `SUB_BLOCK`; AVX-512 F, BW, DQ, VL; every pointer has all
     /// blocks.
     #[inline(always)]
-    unsafe fn multiply<Q: QuantLayout, S: ScaleLayout>(&self) -> [Rows; GROUPS] {
+    unsafe fn multiply<E: Expand>(&self) -> [Rows; GROUPS] {
         let num_blocks = self.job.num_blocks;
         // SAFETY: the caller's contract; blocks are below `num_blocks` and each is summed before it
         // is folded.
         unsafe {
             let mut y = [[_mm512_setzero_ps(); TOKENS]; GROUPS];
             let mut acc = y;
-            self.sum::<Q, S>(0);
+            self.sum::<E>(0);
             for block in 1..num_blocks {
-                self.sum::<Q, S>(block);
-                self.fold::<Q, S>(block - 1, &mut acc);
+                self.sum::<E>(block);
+                self.fold(block - 1, &mut acc);
                 if block % BLOCKS_PER_STEP == 0 {
                     self.end_step(block / BLOCKS_PER_STEP - 1, &mut acc, &mut y);
                 }
             }
-            self.fold::<Q, S>(num_blocks - 1, &mut acc);
+            self.fold(num_blocks - 1, &mut acc);
             self.end_step((num_blocks - 1) / BLOCKS_PER_STEP, &mut acc, &mut y);
             y
         }
@@ -153,29 +234,18 @@ impl<const WIDE: bool> Pass<'_, WIDE> {
     /// # Safety
     /// As `multiply`.
     #[inline(always)]
-    unsafe fn sum<Q: QuantLayout, S: ScaleLayout>(&self, block: usize) {
-        let step = step::<Q, S>(self.job.num_blocks, block / BLOCKS_PER_STEP);
-        let at = step.quants + block % BLOCKS_PER_STEP * Q::SUB_BLOCK_BYTES;
+    unsafe fn sum<E: Expand>(&self, block: usize) {
+        let step = self.steps.step(block / BLOCKS_PER_STEP);
+        let at = step.quants + block % BLOCKS_PER_STEP * self.steps.sub_block_bytes;
         // SAFETY: the caller's contract.
         unsafe {
-            let weights: [*const u8; GROUPS] = std::array::from_fn(|group| {
+            let mut weights = [std::ptr::null::<u8>(); GROUPS];
+            for (group, weights) in weights.iter_mut().enumerate() {
                 let quants = self.panels.add(group * self.second + at);
-                prefetch(quants, self.ahead(at), Q::SUB_BLOCK_BYTES);
-                if Q::IS_PLAIN {
-                    return quants;
-                }
-                let quads = (&raw mut (*self.scratch).weights[block % 2][group]).cast::<__m512i>();
-                let pairs = [
-                    Q::pair512::<0>(quants),
-                    Q::pair512::<1>(quants),
-                    Q::pair512::<2>(quants),
-                    Q::pair512::<3>(quants),
-                ];
-                for (i, quad) in pairs.into_iter().flatten().enumerate() {
-                    _mm512_store_si512(quads.add(i), quad);
-                }
-                quads.cast()
-            });
+                prefetch(quants, self.ahead(at), self.steps.sub_block_bytes);
+                let quads = &raw mut (*self.scratch).weights[block % 2][group];
+                *weights = E::expand(&self.format, quants, quads.cast()).cast();
+            }
             if block.is_multiple_of(BLOCKS_PER_STEP) {
                 for group in 0..GROUPS {
                     let section = self.panels.add(group * self.second + step.section);
@@ -184,11 +254,11 @@ impl<const WIDE: bool> Pass<'_, WIDE> {
                 }
             }
             let words = self.words.add(block * Self::PARTS * TOKENS * BLOCK);
-            for sub in 0..BLOCK / S::SUB_BLOCK {
-                let sums = &raw mut (*self.scratch).sums[block % 2][sub];
+            for sub in 0..Self::SUBS_PER_BLOCK {
+                let sums = &raw mut (*self.scratch).sums[sub][block % 2];
                 multiply_tiles(
-                    words.add(sub * S::SUB_BLOCK),
-                    weights.map(|weights| weights.wrapping_add(sub * (S::SUB_BLOCK / QUAD) * ROW)),
+                    words.add(sub * SUB_BLOCK),
+                    weights.map(|weights| weights.wrapping_add(sub * (SUB_BLOCK / QUAD) * ROW)),
                     sums.cast(),
                 );
             }
@@ -211,20 +281,33 @@ impl<const WIDE: bool> Pass<'_, WIDE> {
     /// # Safety
     /// As `multiply`; the block's sums are in the scratch.
     #[inline(always)]
-    unsafe fn fold<Q: QuantLayout, S: ScaleLayout>(&self, block: usize, acc: &mut [Rows; GROUPS]) {
-        let subs = BLOCK / S::SUB_BLOCK;
-        let step = step::<Q, S>(self.job.num_blocks, block / BLOCKS_PER_STEP);
-        // SAFETY: the caller's contract.
+    unsafe fn fold(&self, block: usize, acc: &mut [Rows; GROUPS]) {
+        let subs = Self::SUBS_PER_BLOCK;
+        // SAFETY: the caller's contract; the first block of a step comes before its others.
         unsafe {
+            if block.is_multiple_of(BLOCKS_PER_STEP) {
+                let step = self.steps.step(block / BLOCKS_PER_STEP);
+                for group in 0..GROUPS {
+                    (self.format.scales)(
+                        self.panels.add(group * self.second + step.section),
+                        step.num_blocks * subs,
+                        &raw mut (*self.scratch).scales[group],
+                    );
+                }
+            }
             for sub in 0..subs {
                 let j = block % BLOCKS_PER_STEP * subs + sub;
                 let corrections = self.corrections.add((block * subs + sub) * TOKENS);
                 let scales = self.scales.wrapping_add(block * TOKENS);
                 for (group, acc) in acc.iter_mut().enumerate() {
-                    let section = self.panels.add(group * self.second + step.section);
-                    let weight = S::weight512(section, j);
-                    let offset = S::offset512(section, j);
-                    let sums = &raw const (*self.scratch).sums[block % 2][sub][group];
+                    let weights = &raw const (*self.scratch).scales[group][j];
+                    let weight = _mm512_load_ps((*weights)[0].as_ptr());
+                    let offset = if HAS_OFFSET {
+                        _mm512_load_ps((*weights)[1].as_ptr())
+                    } else {
+                        _mm512_setzero_ps()
+                    };
+                    let sums = &raw const (*self.scratch).sums[sub][block % 2][group];
                     let sums = sums.cast::<__m512i>();
                     for (t, acc) in acc.iter_mut().enumerate() {
                         let mut s = _mm512_load_si512(sums.add(t));
@@ -233,7 +316,7 @@ impl<const WIDE: bool> Pass<'_, WIDE> {
                             s = _mm512_add_epi32(_mm512_slli_epi32::<8>(s), lo);
                         }
                         let correction = corrections.add(t).read();
-                        if !S::HAS_OFFSET {
+                        if !HAS_OFFSET {
                             s = _mm512_add_epi32(s, _mm512_set1_epi32(correction.cast_signed()));
                         }
                         let scaled = |w| {
@@ -244,7 +327,7 @@ impl<const WIDE: bool> Pass<'_, WIDE> {
                             _mm512_mul_ps(w, _mm512_set1_ps(scales.add(t).read()))
                         };
                         *acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s), scaled(weight), *acc);
-                        if S::HAS_OFFSET {
+                        if HAS_OFFSET {
                             let block_sum = _mm512_set1_ps(f32::from_bits(correction));
                             *acc = _mm512_fmadd_ps(block_sum, scaled(offset), *acc);
                         }

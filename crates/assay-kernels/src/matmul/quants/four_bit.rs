@@ -30,6 +30,7 @@ pub(super) fn get_nibble(sub_block: &[u8], row: usize, k: usize) -> u8 {
 impl QuantLayout for U4 {
     const BITS: u32 = 4;
     const SUB_BLOCK_BYTES: usize = NIBBLE_BYTES;
+    const IS_COMMON: bool = true;
 
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {
         put_nibbles(sub_block, row, quants);
