@@ -15,6 +15,12 @@ const MULTIPLIER: u32 = 0x9E37_79B1;
 /// How far the next quad is turned further than the last.
 const TURN: i32 = 4;
 
+/// Widest record of any scale layout, in whole words.
+pub(super) const MAX_RECORD_BYTES: usize = 36;
+
+/// A source block's scales, then zeros.
+pub(super) type Record = [u8; MAX_RECORD_BYTES];
+
 /// A hash of each row of a panel.
 pub(super) type RowHashes = [u32; PANEL_ROWS];
 
@@ -44,10 +50,9 @@ impl RowHash {
 
     /// Adds the next block's record of scales.
     #[inline(always)]
-    pub(super) fn add_scales(&mut self, record: &[u8]) {
-        for chunk in record.chunks(4) {
-            let mut word = [0; 4];
-            word[..chunk.len()].copy_from_slice(chunk);
+    pub(super) fn add_scales<S: ScaleLayout>(&mut self, record: &Record) {
+        let (words, _) = record.as_chunks::<4>();
+        for &word in &words[..S::RECORD_BYTES.div_ceil(4)] {
             self.scales = chain(self.scales, u32::from_le_bytes(word));
         }
     }
@@ -99,16 +104,12 @@ impl PanelHash {
     }
 
     /// Adds the records of `num_blocks` source blocks of every row.
-    pub(super) fn add_scales<S: ScaleLayout>(
-        &mut self,
-        section: &[u8],
-        num_blocks: usize,
-        record: &mut [u8],
-    ) {
+    pub(super) fn add_scales<S: ScaleLayout>(&mut self, section: &[u8], num_blocks: usize) {
+        let mut record: Record = [0; MAX_RECORD_BYTES];
         for block in 0..num_blocks {
             for (row, hash) in self.rows.iter_mut().enumerate() {
-                S::record(section, block, row, record);
-                hash.add_scales(record);
+                S::record(section, block, row, &mut record[..S::RECORD_BYTES]);
+                hash.add_scales::<S>(&record);
             }
         }
     }

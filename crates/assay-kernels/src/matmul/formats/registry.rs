@@ -2,7 +2,7 @@
 
 use super::PackedBlock;
 use crate::isa::Isa;
-use crate::matmul::checksum::{PanelHash, RowHash, RowHashes};
+use crate::matmul::checksum::{MAX_RECORD_BYTES, PanelHash, Record, RowHash, RowHashes};
 use crate::matmul::job::{Job, Task};
 use crate::matmul::panel::{self, panel_bytes, steps};
 use crate::matmul::quants::{BLOCK, QuantLayout};
@@ -16,9 +16,6 @@ use assay_formats::quant::{
     BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
 };
 use std::marker::PhantomData;
-
-/// Widest record of any scale layout.
-const MAX_RECORD_BYTES: usize = 36;
 
 /// What a packed matrix can ask of its format. Rows are `row` 0..16 of one panel.
 pub(crate) trait PackedFormat: Send + Sync + std::fmt::Debug {
@@ -81,8 +78,7 @@ impl<F: PackedBlock> PackedFormat for Packed<F> {
         let mut raw_blocks = raw_row.chunks_exact(F::DTYPE.block_bytes());
         let mut quants = [0_u8; 256];
         let quants = &mut quants[..F::DTYPE.block_len()];
-        let mut record = [0_u8; MAX_RECORD_BYTES];
-        let record = &mut record[..F::Scales::RECORD_BYTES];
+        let mut record: Record = [0; MAX_RECORD_BYTES];
         let blocks_per_raw = F::DTYPE.block_len() / BLOCK;
         for step in steps::<F::Quants, F::Scales>(num_blocks) {
             let (section, sub_blocks) =
@@ -90,9 +86,9 @@ impl<F: PackedBlock> PackedFormat for Packed<F> {
             let raw_in_step = raw_blocks.by_ref().take(step.num_blocks / blocks_per_raw);
             for (block, raw) in raw_in_step.enumerate() {
                 let raw = F::from_bytes(raw);
-                raw.read_scales(record);
-                hash.add_scales(record);
-                F::Scales::put(section, block, row, record);
+                raw.read_scales(&mut record[..F::Scales::RECORD_BYTES]);
+                hash.add_scales::<F::Scales>(&record);
+                F::Scales::put(section, block, row, &record[..F::Scales::RECORD_BYTES]);
                 raw.read_quants(quants);
                 for (i, values) in quants.as_chunks::<BLOCK>().0.iter().enumerate() {
                     let at = (block * blocks_per_raw + i) * F::Quants::SUB_BLOCK_BYTES;
@@ -107,12 +103,10 @@ impl<F: PackedBlock> PackedFormat for Packed<F> {
 
     fn panel_hashes(&self, isa: Isa, panel: &[u8], num_blocks: usize) -> RowHashes {
         let mut hash = PanelHash::default();
-        let mut record = [0_u8; MAX_RECORD_BYTES];
-        let record = &mut record[..F::Scales::RECORD_BYTES];
         let blocks_per_raw = F::DTYPE.block_len() / BLOCK;
         for step in steps::<F::Quants, F::Scales>(num_blocks) {
             let section = &panel[step.section..step.quants];
-            hash.add_scales::<F::Scales>(section, step.num_blocks / blocks_per_raw, record);
+            hash.add_scales::<F::Scales>(section, step.num_blocks / blocks_per_raw);
             hash.add_quants::<F::Quants>(isa, &panel[step.quants..], step.num_blocks);
         }
         hash.finish()
