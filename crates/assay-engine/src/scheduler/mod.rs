@@ -17,6 +17,7 @@
 //!   first, all long ones from one L; what they leave is the oldest's. So the oldest prompt always
 //!   advances, and a prompt behind none cheaper gets the rows that fit L/2, however long the others
 //!   are: a short one is through in its first step while R ≥ 2I.
+//! - A prompt's share is cut to `prefill_chunk` rows, where that is set; what it leaves of a step stays unused.
 //! - A prompt waits while one that is no dearer computes the block that comes next in both, and then
 //!   has it from the cache. The oldest never waits (`shared_prompts.rs`).
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
@@ -34,6 +35,7 @@ mod output;
 pub use output::{ScheduledSequence, SchedulerOutput};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 
 use assay_models::TokenId;
 
@@ -62,6 +64,8 @@ pub struct SchedulerConfig {
     /// Token rows in a forward pass at most, ≥ `max_num_seqs`; also what the rows may cost, in rows
     /// at position 0.
     pub max_num_batched_tokens: usize,
+    /// Rows of one prompt in a forward pass at most; `None` leaves it to the budget.
+    pub prefill_chunk: Option<NonZeroUsize>,
 }
 
 /// Sequences, their queue and their blocks.
@@ -344,9 +348,14 @@ impl Scheduler {
     fn schedule_prefill(&mut self, output: &mut SchedulerOutput) {
         // Decode has at most S − 1 ≤ B − 1 rows beside an unfinished prompt: one is always left.
         let shares = prefill::share(self.prefill_budget(output), self.unfinished_prompts(output));
+        let chunk = self
+            .config
+            .prefill_chunk
+            .map_or(usize::MAX, NonZeroUsize::get);
         output
             .scheduled
             .extend(shares.into_iter().map(|(prompt, num_rows)| {
+                let num_rows = num_rows.min(chunk);
                 ScheduledSequence {
                     seq_id: prompt.seq_id,
                     num_scheduled_tokens: num_rows,

@@ -228,6 +228,12 @@ impl Checked {
                 (1..=num_left).contains(&scheduled.num_scheduled_tokens),
                 "{seq_id:?}: {scheduled:?} of {num_left}"
             );
+            assert!(
+                self.config
+                    .prefill_chunk
+                    .is_none_or(|chunk| scheduled.num_scheduled_tokens <= chunk.get()),
+                "{seq_id:?}: {scheduled:?} passes the chunk"
+            );
             assert_eq!(
                 scheduled.wants_logits,
                 scheduled.num_scheduled_tokens == num_left,

@@ -13,6 +13,7 @@ fn checked(max_num_seqs: usize, max_num_batched_tokens: usize) -> Checked {
     let config = SchedulerConfig {
         max_num_seqs,
         max_num_batched_tokens,
+        prefill_chunk: None,
     };
     Checked::new(config, NUM_BLOCKS, PrefixCache::On)
 }
