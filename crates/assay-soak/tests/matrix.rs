@@ -7,7 +7,9 @@ use assay_soak::matrix::{Bench, Factors};
 use assay_soak::subject::{Subject, models_dir};
 
 /// Block edges where a hit ends: the first, one in the middle of a chunk of attention, and that chunk's end.
-const EDGES: [usize; 3] = [1, 3, 16];
+const TINY_EDGES: [usize; 3] = [1, 3, 16];
+/// Fewer for real models, which take seconds a cell.
+const REAL_EDGES: [usize; 2] = [1, 16];
 /// Seeds that may be tried until drafts are both right and wrong.
 const NUM_TRIES: u64 = 6;
 
@@ -16,7 +18,12 @@ fn check_cells(name: &str) {
     let models = models_dir().expect("a home directory");
     let subject: Arc<Subject> = Subject::named(name, &models).expect("a known model");
     let mut bench = Bench::new(&subject).expect("its vocabulary spells the requests");
-    let factors = Factors::with_edges(EDGES);
+    let edges = if subject.is_real() {
+        &REAL_EDGES[..]
+    } else {
+        &TINY_EDGES
+    };
+    let factors = Factors::with_edges(edges.iter().copied());
     for levels in covering_set(factors.sizes()) {
         let cell = factors.cell(levels);
         let report = bench

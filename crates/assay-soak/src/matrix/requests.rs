@@ -9,9 +9,9 @@ use crate::random::Random;
 use crate::subject::Subject;
 
 /// Tokens of the probe's reply.
-const PROBE_TOKENS: u32 = 16;
+const PROBE_TOKENS: u32 = 12;
 /// Tokens of a companion's reply: they outlast the probe's prompt, and draft sometimes.
-const COMPANION_TOKENS: u32 = 20;
+const COMPANION_TOKENS: u32 = 14;
 /// Companions that there are to choose from, so that their references are shared by all cells.
 const NUM_COMPANIONS: usize = 63;
 
