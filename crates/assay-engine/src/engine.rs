@@ -12,6 +12,7 @@ use crate::block_manager::PrefixCache;
 use crate::engine_core::EngineCore;
 use crate::handle::{EngineHandle, EngineState, Shared};
 use crate::observer::StepObserver;
+use crate::row_cost;
 use crate::scheduler::SchedulerConfig;
 use crate::speculation::{DraftEffort, DraftModel, Drafter, Speculation};
 use crate::token_bytes::TokenBytes;
@@ -127,6 +128,7 @@ impl Engine {
             max_num_seqs: config.max_num_seqs,
             max_num_batched_tokens: config.max_num_batched_tokens,
             prefill_chunk: config.prefill_chunk,
+            logits_cost: row_cost::of_logits(model.info().logits_cost),
         };
         let mut core = EngineCore::new(
             model,

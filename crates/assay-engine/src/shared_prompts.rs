@@ -6,7 +6,6 @@
 //! they are. Knows token ids, blocks and the order of sharing; nothing of limits.
 
 use crate::prefill::UnfinishedPrompt;
-use crate::row_cost;
 use crate::sequence::Sequence;
 
 /// An unfinished prompt and its sequence.
@@ -17,13 +16,13 @@ pub(crate) fn without_followers(
     prompts: &[Candidate<'_>],
     block_size_tokens: usize,
 ) -> Vec<UnfinishedPrompt> {
-    let rank = |&(prompt, _): &Candidate<'_>| {
-        let cost = row_cost::of_rows(prompt.position, prompt.num_left);
-        (cost, prompt.seq_id)
-    };
+    let rank = |&(prompt, _): &Candidate<'_>| (prompt.rows.cost_of_rows(), prompt.seq_id);
     let waits = |follower: &Candidate<'_>| {
         prompts.iter().any(|leader| {
-            rank(leader) < rank(follower) && computes_next(leader.1, follower.1, block_size_tokens)
+            let is_no_slower = follower.0.is_long || !leader.0.is_long;
+            is_no_slower
+                && rank(leader) < rank(follower)
+                && computes_next(leader.1, follower.1, block_size_tokens)
         })
     };
     let oldest_first = prompts.iter().enumerate();
