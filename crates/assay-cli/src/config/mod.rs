@@ -2,6 +2,7 @@
 //!
 //! The only code that reads the environment. What leaves here is complete and checked.
 
+mod environment;
 mod file;
 mod model;
 mod serve;
@@ -9,6 +10,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use environment::unknown_among;
+pub(crate) use environment::unknown_variables;
 pub(crate) use model::{ModelArgs, ModelConfig, WeightsArgs};
 pub(crate) use serve::{LogFormat, ServeArgs, ServeConfig};
 pub(crate) use store::StoreArgs;
