@@ -1,9 +1,11 @@
 //! Prompts that would compute the same tokens in the same step: one does, the others wait for it and take
 //! the block from the cache.
 //!
-//! Nobody waits for a dearer prompt, nor for a later one as dear, and the oldest prompt waits for nobody:
-//! so whatever a prompt waits for gets rows no later than it would, and the scheduler's bounds hold as
-//! they are. Knows token ids, blocks and the order of sharing; nothing of limits.
+//! Nobody waits for a dearer prompt, nor for a later one as dear, nor a short one for a long one, and the
+//! oldest prompt waits for nobody: so whatever a prompt waits for gets rows no later than it would, and the
+//! scheduler's bounds hold as they are. Where only the leader's rows are scored, its turn comes as early but
+//! holds fewer rows, by what their logits cost. Knows token ids, blocks and the order of sharing; nothing of
+//! limits.
 
 use crate::prefill::UnfinishedPrompt;
 use crate::sequence::Sequence;

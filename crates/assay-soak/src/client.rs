@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assay_engine::{
     EngineHandle, Entry, Gone, OutputEvent, OutputSink, PromptToken, Request, SubmitError,
-    TokenLogprobs, TokenOutput,
+    TokenLogprobs, TokenOutput, TopLogprob,
 };
 use assay_models::TokenId;
 
@@ -23,6 +23,8 @@ pub struct TokenBits {
     pub logprob: Option<u64>,
     /// Alternatives, most likely first.
     pub top_logprobs: Vec<(TokenId, u64)>,
+    /// Mass of the named tokens, and each of them; `None` where the request named none.
+    pub named: Option<(u64, Vec<(TokenId, u64)>)>,
     /// Text that became complete with it.
     pub text: String,
 }
@@ -202,15 +204,24 @@ fn prompt_bits(token: &PromptToken) -> PromptBits {
 
 fn scored(token_id: TokenId, scores: Option<&TokenLogprobs>) -> TokenBits {
     let top = scores.map_or(&[][..], |scores| &scores.top_logprobs);
+    let named = scores.and_then(|scores| scores.named.as_ref());
     TokenBits {
         token_id,
         logprob: scores.map(|scores| scores.logprob.to_bits()),
-        top_logprobs: top
-            .iter()
-            .map(|top| (top.token_id, top.logprob.to_bits()))
-            .collect(),
+        top_logprobs: alternatives(top),
+        named: named.map(|named| {
+            let total = named.total_logprob.to_bits();
+            (total, alternatives(&named.candidates))
+        }),
         text: String::new(),
     }
+}
+
+fn alternatives(alternatives: &[TopLogprob]) -> Vec<(TokenId, u64)> {
+    alternatives
+        .iter()
+        .map(|alternative| (alternative.token_id, alternative.logprob.to_bits()))
+        .collect()
 }
 
 /// Where two outcomes part, for people.

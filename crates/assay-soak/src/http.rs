@@ -1,4 +1,4 @@
-//! The same soak through the door that people use: the real server on a socket, mixed chat requests, streamed and
+//! The same soak through the door that people use: the real server on a socket, mixed calls of every route, streamed and
 //! whole, with clients that hang up; each reply against the one that the same body gets alone.
 
 mod bodies;
@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use futures_util::StreamExt;
-use serde_json::Value;
 
 use crate::rig::Setup;
 use crate::soak::{EPOCH_REQUESTS, EpochReport};
@@ -96,11 +95,13 @@ impl HttpSoak {
                 Ok(Some(got)) => got,
                 Err(error) => {
                     report.counts.num_faults += 1;
-                    report.failures.push(format!("{error:#}: {}", call.body));
+                    report
+                        .failures
+                        .push(format!("{error:#}: {} {}", call.path, call.body));
                     continue;
                 }
             };
-            let expected = self.reference(&call.body)?;
+            let expected = self.reference(&call)?;
             report.counts.num_compared += 1;
             report.counts.num_tokens += expected.num_entries();
             if got != *expected {
@@ -115,19 +116,20 @@ impl HttpSoak {
         Ok(report)
     }
 
-    /// What `body` gets alone, unstreamed.
-    fn reference(&mut self, body: &Value) -> Result<Arc<Reply>> {
-        let mut plain = body.clone();
+    /// What a call gets alone, unstreamed.
+    fn reference(&mut self, call: &Call) -> Result<Arc<Reply>> {
+        let mut plain = call.body.clone();
         if let Some(members) = plain.as_object_mut() {
             for name in ["stream", "stream_options", "cache_salt"] {
                 members.remove(name);
             }
         }
-        let key = plain.to_string();
+        let key = format!("{} {plain}", call.path);
         if let Some(known) = self.known.get(&key) {
             return Ok(Arc::clone(known));
         }
         let call = Call {
+            path: call.path,
             body: plain,
             hangs_up_after: None,
         };

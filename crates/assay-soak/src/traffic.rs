@@ -130,6 +130,23 @@ impl Traffic {
             let family = random.pick(&self.families);
             end_token_ids.extend((0..2).map(|_| *random.pick(family)));
         }
+        let logprobs = (!random.one_in(6)).then(|| LogprobsParams {
+            top_logprobs: small(random.below(21)),
+            mode: if random.one_in(3) {
+                LogprobsMode::Processed
+            } else {
+                LogprobsMode::Raw
+            },
+            include_end: random.one_in(2),
+        });
+        let is_raw = logprobs.is_none_or(|params| params.mode == LogprobsMode::Raw);
+        let mut named_token_ids = Vec::new();
+        if is_raw && random.one_in(6) {
+            let family = random.pick(&self.families);
+            named_token_ids.extend_from_slice(&family[..random.between(1, 12)]);
+            named_token_ids.sort_unstable();
+            named_token_ids.dedup();
+        }
         let request = Request {
             id: RequestId(0),
             cache_salt: None,
@@ -145,16 +162,9 @@ impl Traffic {
                 small(random.between(1, room.min(longest)))
             },
             sampling: self.sampling(&mut random),
-            logprobs: (!random.one_in(6)).then(|| LogprobsParams {
-                top_logprobs: small(random.below(21)),
-                mode: if random.one_in(3) {
-                    LogprobsMode::Processed
-                } else {
-                    LogprobsMode::Raw
-                },
-                include_end: random.one_in(2),
-            }),
+            logprobs,
             prompt_logprobs,
+            named_token_ids,
             constraint: constraint
                 .as_ref()
                 .map(|(_, constraint)| constraint.clone()),

@@ -3,9 +3,10 @@
 //! `schedule` picks, `apply` books what was computed and drawn. No device, clock, random number,
 //! channel or text. What is picked never changes a result, only when it arrives.
 //!
-//! Cost: a row at position p attends to p keys and costs 1 + p/2048 rows, and where its logits are wanted the head's
-//! share of a row more (`row_cost`). In these units a step has a budget B, `max_num_batched_tokens`; S sequences at most, S ≤ B. Beside other
-//! sequences, running or waiting, long prompts share no more than I = B/4, at least 16, of a step.
+//! Cost: a row at position p attends to p keys and costs 1 + p/2048 rows, and where its logits are wanted
+//! the head's share of a row more (`row_cost`). In these units a step has a budget B,
+//! `max_num_batched_tokens`; S sequences at most, S ≤ B. Beside other sequences, running or waiting, long
+//! prompts share no more than I = B/4, at least 16, of a step.
 //! A prompt is long while its uncomputed rows cost more than I; rows from the prefix cache cost nothing.
 //!
 //! Policy, and the bounds it gives (D: cost of the step's decode rows, R = B − D, not below 0;
@@ -13,13 +14,14 @@
 //! - Decode rows first: every sequence that comes into the step with one uncomputed token runs in it.
 //! - Prompts take what the cache has, when they start and at every later step, but never their last row.
 //! - Admission in order of arrival, so every running sequence is older than every waiting one.
-//! - Prefill takes R: the oldest prompt L/2 and at least one row, the rest the cheapest remainder
-//!   first, logits left out of the comparison, all long ones from one L; what they leave is the oldest's. So the oldest prompt always
-//!   advances, and a prompt behind none cheaper gets the rows that fit L/2, however long the others
-//!   are: a short one is through in its first step while R ≥ 2I.
-//! - A prompt's share is cut to `prefill_chunk` rows, where that is set; what it leaves of a step stays unused.
-//! - A prompt waits while one that is no dearer (logits left out again) and draws on no smaller part computes the block
-//!   that comes next in both, and then has it from the cache. The oldest never waits (`shared_prompts.rs`).
+//! - Prefill takes R: the oldest prompt L/2 and at least one row, the rest the cheapest remainder first
+//!   (by rows and keys alone), all long ones from one L; what they leave is the oldest's. So the oldest
+//!   prompt always advances, and a prompt behind none cheaper gets the rows that fit L/2, however long the
+//!   others are: a short one is through in its first step while R ≥ 2I.
+//! - Where `prefill_chunk` is set, a share is cut to so many rows; what that leaves of a step stays unused.
+//! - A prompt waits while one that is no dearer (by rows and keys) computes the block that comes next in
+//!   both, and then has it from the cache; a short one for no long one. The oldest never waits
+//!   (`shared_prompts.rs`).
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
 //! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be

@@ -2,81 +2,112 @@
 
 use anyhow::{Context, Result, bail};
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::bodies::Call;
 
-/// What a call got: its choices, by index. Numbers are written so that they read back to the same bits.
+/// What a call got: its choices, or its scores, by index. Numbers are written so that they read back to the same bits.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Reply(Vec<Choice>);
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Choice {
-    content: String,
-    entries: Vec<Value>,
-    end: Value,
-    finish: (Value, Value),
-    token_ids: Vec<Value>,
-    prompt_token_ids: Vec<Value>,
-}
+pub(super) struct Reply(Vec<Value>);
 
 impl Reply {
     /// Entries of all choices.
     pub(super) fn num_entries(&self) -> u64 {
-        let entries = self.0.iter().map(|choice| choice.entries.len());
+        let entries = self.0.iter().map(|choice| {
+            let logprobs = &choice["logprobs"];
+            let lists = [
+                &logprobs["content"],
+                &logprobs["tokens"],
+                &choice["prompt_logprobs"],
+                &choice["token_logprobs"],
+            ];
+            let lists = lists.into_iter().filter_map(Value::as_array);
+            lists.map(Vec::len).sum::<usize>()
+        });
         entries.sum::<usize>() as u64
     }
 
-    /// The entries of a choice spell its content, where the call asked for any.
-    fn check(self, has_logprobs: bool) -> Result<Self> {
-        for choice in self.0.iter().filter(|_| has_logprobs) {
-            let spelled: String = choice
-                .entries
-                .iter()
-                .filter_map(|entry| entry["token"].as_str())
+    /// The entries of a choice spell its text, where there are any.
+    fn check(self) -> Result<Self> {
+        for choice in &self.0 {
+            let logprobs = &choice["logprobs"];
+            let chat = logprobs["content"].as_array().into_iter().flatten();
+            let chat: Vec<&Value> = chat.map(|entry| &entry["token"]).collect();
+            let plain: Vec<&Value> = logprobs["tokens"]
+                .as_array()
+                .into_iter()
+                .flatten()
                 .collect();
-            if spelled != choice.content {
-                bail!(
-                    "entries spell {spelled:?}, the content is {:?}",
-                    choice.content
-                );
+            let (entries, text) = if plain.is_empty() {
+                (chat, &choice["message"]["content"])
+            } else {
+                (plain, &choice["text"])
+            };
+            let spelled: String = entries.iter().filter_map(|token| token.as_str()).collect();
+            if !entries.is_empty() && spelled != text.as_str().unwrap_or_default() {
+                bail!("entries spell {spelled:?}, the text is {text}");
             }
         }
         Ok(self)
     }
 
-    fn choice(&mut self, piece: &Value) -> Result<&mut Choice> {
+    /// Adds a choice, or a piece of one.
+    fn add(&mut self, mut piece: Value) -> Result<()> {
         let index = piece["index"].as_u64().context("a choice without index")?;
         let index = usize::try_from(index)?;
         if self.0.len() <= index {
-            self.0.resize_with(index + 1, Choice::default);
+            self.0.resize(index + 1, json!({}));
         }
-        Ok(&mut self.0[index])
-    }
-
-    /// Adds one choice of a reply or of a chunk; `message` holds its text.
-    fn add(&mut self, piece: &Value, message: &Value) -> Result<()> {
-        let choice = self.choice(piece)?;
-        choice
-            .content
-            .push_str(message["content"].as_str().unwrap_or_default());
-        let logprobs = &piece["logprobs"];
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        choice.entries.extend(list(&logprobs["content"]));
-        choice.token_ids.extend(list(&piece["token_ids"]));
-        choice
-            .prompt_token_ids
-            .extend(list(&piece["prompt_token_ids"]));
-        if !logprobs["end"].is_null() {
-            choice.end = logprobs["end"].clone();
+        let members = piece.as_object_mut().context("a choice is an object")?;
+        for known in ["index", "object"] {
+            members.remove(known);
         }
-        if !piece["finish_reason"].is_null() {
-            if !choice.finish.0.is_null() {
-                bail!("a choice ended twice");
-            }
-            choice.finish = (piece["finish_reason"].clone(), piece["stop_reason"].clone());
+        // A stream's pieces of a message.
+        if let Some(delta) = members.remove("delta") {
+            members.insert("message".to_owned(), delta);
         }
+        append(&mut self.0[index], piece);
         Ok(())
+    }
+}
+
+/// Texts and lists are appended, the rest is set; what is empty counts as absent.
+fn append(all: &mut Value, piece: Value) {
+    match (all, piece) {
+        (_, Value::Null) => {}
+        (Value::Object(all), Value::Object(piece)) => {
+            for (name, value) in piece {
+                if is_empty(&value) {
+                    continue;
+                }
+                match all.get_mut(&name) {
+                    Some(present) => append(present, value),
+                    None => {
+                        let mut fresh = match value {
+                            Value::Object(_) => Value::Object(Map::new()),
+                            _ => Value::Null,
+                        };
+                        append(&mut fresh, value);
+                        if !is_empty(&fresh) {
+                            all.insert(name, fresh);
+                        }
+                    }
+                }
+            }
+        }
+        (Value::Array(all), Value::Array(piece)) => all.extend(piece),
+        (Value::String(all), Value::String(piece)) => all.push_str(&piece),
+        (all, piece) => *all = piece,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
     }
 }
 
@@ -84,20 +115,22 @@ impl Reply {
 ///
 /// # Errors
 /// Anything but a complete reply.
-pub(super) async fn ask(client: &reqwest::Client, url: &str, call: &Call) -> Result<Option<Reply>> {
+pub(super) async fn ask(
+    client: &reqwest::Client,
+    base: &str,
+    call: &Call,
+) -> Result<Option<Reply>> {
+    let url = format!("{base}{}", call.path);
     let response = client.post(url).json(&call.body).send().await?;
     let status = response.status();
     if !status.is_success() {
         bail!("{status}: {}", response.text().await?);
     }
-    let has_logprobs = call.body["logprobs"] == json!(true);
     if call.body["stream"] != json!(true) {
-        let whole: Value = serde_json::from_slice(&response.bytes().await?)?;
+        let mut whole: Value = serde_json::from_slice(&response.bytes().await?)?;
         let mut reply = Reply::default();
-        for choice in whole["choices"].as_array().context("no choices")? {
-            reply.add(choice, &choice["message"])?;
-        }
-        return reply.check(has_logprobs).map(Some);
+        reply.add_all(&mut whole)?;
+        return reply.check().map(Some);
     }
     let mut pieces = response.bytes_stream();
     let mut text = Vec::new();
@@ -112,9 +145,22 @@ pub(super) async fn ask(client: &reqwest::Client, url: &str, call: &Call) -> Res
         text.extend_from_slice(&piece?);
         num_pieces += 1;
     }
-    collect(std::str::from_utf8(&text)?)?
-        .check(has_logprobs)
-        .map(Some)
+    collect(std::str::from_utf8(&text)?)?.check().map(Some)
+}
+
+impl Reply {
+    /// Adds all choices, or scores, of a reply or chunk.
+    fn add_all(&mut self, whole: &mut Value) -> Result<()> {
+        let list = match (whole["choices"].take(), whole["data"].take()) {
+            (Value::Array(choices), _) => choices,
+            (_, Value::Array(scores)) => scores,
+            _ => bail!("no choices: {whole}"),
+        };
+        for piece in list {
+            self.add(piece)?;
+        }
+        Ok(())
+    }
 }
 
 fn collect(text: &str) -> Result<Reply> {
@@ -125,13 +171,8 @@ fn collect(text: &str) -> Result<Reply> {
             is_done = true;
             continue;
         }
-        let chunk: Value = serde_json::from_str(line)?;
-        let choices = chunk["choices"]
-            .as_array()
-            .with_context(|| line.to_owned())?;
-        for choice in choices {
-            reply.add(choice, &choice["delta"])?;
-        }
+        let mut chunk: Value = serde_json::from_str(line)?;
+        reply.add_all(&mut chunk)?;
     }
     if !is_done {
         bail!("the stream broke off: {text}");

@@ -65,8 +65,9 @@ impl Server {
         })
     }
 
+    /// Where its routes are.
     pub(super) fn url(&self) -> String {
-        format!("http://{}/v1/chat/completions", self.address)
+        format!("http://{}", self.address)
     }
 
     /// Drains and ends it.

@@ -123,6 +123,7 @@ fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Request {
             include_end: false,
         }),
         prompt_logprobs: None,
+        named_token_ids: Vec::new(),
         constraint: None,
         stop: Vec::new(),
         // Replies are as long as they are asked to be, so that company lasts.
