@@ -101,7 +101,7 @@ fn companion(subject: &Subject, index: usize) -> Result<Request> {
     prompt.truncate(3 + index % 14);
     Ok(Request {
         sampling: SamplingParams {
-            temperature: if index % 2 == 0 { 1.0 } else { 0.0 },
+            temperature: if index.is_multiple_of(2) { 1.0 } else { 0.0 },
             seed: index as u64,
             ..SamplingParams::greedy()
         },
