@@ -12,7 +12,8 @@
 //! of token tiles, `sums` multiplies a phase of two sub-blocks and `chains` folds it. Phases are
 //! short so that the sums stay in the first-level cache beside the streams of operands, and so that
 //! the CPU reaches the next phase's products while it folds; larger ones, and a second buffer of
-//! sums, were slower.
+//! sums, were slower, however sums and chains were interleaved: with nothing else on the core the sums take
+//! 26 ns of an output's 39, the chains 11, and the two do not overlap.
 
 mod chains;
 mod few;
