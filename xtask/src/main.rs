@@ -5,6 +5,7 @@ mod check;
 mod fixtures;
 mod python;
 mod run;
+mod soak;
 mod test;
 mod tidy;
 
@@ -25,6 +26,9 @@ enum Task {
     Check,
     /// Every test, clients included; fetches what they need
     Test(test::TestArgs),
+    /// Mixed traffic and sampled cells of the invariance matrix, every bit against the same request alone
+    #[command(disable_help_flag = true)]
+    Soak(soak::SoakArgs),
     /// Fetch the models and vectors that tests read
     Fixtures,
 }
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
+        Task::Soak(args) => soak::run(args),
         Task::Fixtures => fixtures::run(),
     };
     match done {

@@ -131,7 +131,6 @@ fn what_is_not_enforced_in_full_is_refused_by_name() {
         ("", "it cannot be enforced"),
         ("a: \"b\"", "it cannot be enforced"),
         ("start: missing", "it cannot be enforced"),
-        ("start: \"a\" start", ""),
         ("start[temperature=0.5]: \"a\"", "`[temperature=0.5]`"),
         ("start: a\na [capture] : \"a\"", "`[capture]`"),
         ("start: <|im_end|>", "special token"),
