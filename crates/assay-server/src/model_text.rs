@@ -111,19 +111,20 @@ impl ModelText {
         template.is_some_and(ChatTemplate::takes_tools)
     }
 
-    /// Renders the conversation by the model's template and tokenises it; never empty.
+    /// Renders the conversation, which the request calls `field`, by the model's template and tokenises it; never empty.
     ///
     /// # Errors
     /// There is no template, it refuses the messages, or the text is far past `room`.
     pub(crate) fn chat_prompt(
         &self,
         conversation: &Conversation,
+        field: &'static str,
         room: SequenceRoom,
     ) -> Result<Vec<u32>, ApiError> {
         let messages = conversation.messages.iter();
         let num_bytes = messages.map(|one| one.content.num_bytes()).sum();
         if self.template.is_some() {
-            self.check_far_too_long("messages", num_bytes, room)?;
+            self.check_far_too_long(field, num_bytes, room)?;
         }
         let prompt = self.render(conversation, true)?;
         let token_ids = self.encode_rendered(&prompt)?;

@@ -18,6 +18,7 @@ pub fn router(app: AppState) -> Router {
     let mut router = Router::new()
         .route("/v1/chat/completions", post(routes::chat::create))
         .route("/v1/completions", post(routes::completions::create))
+        .route("/v1/responses", post(routes::responses::create))
         .route("/v1/score", post(routes::score::create))
         .route("/tokenize", post(routes::tokenize::tokenize))
         .route("/detokenize", post(routes::tokenize::detokenize))

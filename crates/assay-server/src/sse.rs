@@ -42,7 +42,7 @@ pub(crate) async fn answer<S: ReplyShape>(
 fn respond<S: ReplyShape>(reply: Reply, mut shape: S, keep_alive: Duration) -> Response {
     let mut opening = Vec::new();
     for chunk in shape.opening() {
-        write_data(&mut opening, &chunk);
+        write_chunk::<S>(&mut opening, &chunk);
     }
     let stream = ReplyStream {
         reply,
@@ -119,7 +119,7 @@ impl<S: ReplyShape> ReplyStream<S> {
         match event.and_then(|event| self.shape.chunks(event)) {
             Ok(chunks) => {
                 for chunk in chunks {
-                    write_data(frame, &chunk);
+                    write_chunk::<S>(frame, &chunk);
                 }
                 if self.reply.is_finished() {
                     self.finish(frame);
@@ -136,11 +136,19 @@ impl<S: ReplyShape> ReplyStream<S> {
     fn finish(&mut self, frame: &mut Vec<u8>) {
         let usage = self.reply.complete();
         if let Some(chunk) = self.shape.usage_chunk(usage) {
-            write_data(frame, &chunk);
+            write_chunk::<S>(frame, &chunk);
         }
         frame.extend_from_slice(DONE);
         self.state = State::Ended;
     }
+}
+
+/// A chunk, under its name where it has one.
+fn write_chunk<S: ReplyShape>(frame: &mut Vec<u8>, chunk: &S::Chunk) {
+    if let Some(name) = S::event_name(chunk) {
+        frame.extend_from_slice(format!("event: {name}\n").as_bytes());
+    }
+    write_data(frame, chunk);
 }
 
 /// One `data:` line; JSON text has no line breaks of its own.

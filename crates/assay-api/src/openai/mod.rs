@@ -12,6 +12,7 @@ pub mod prompt_logprobs;
 pub mod refused;
 pub mod request;
 pub mod response_format;
+pub mod responses;
 pub mod tools;
 pub mod usage;
 

@@ -116,7 +116,7 @@ impl ReplyShape for ChatShape {
         }
     }
 
-    fn usage_chunk(&self, usage: Usage) -> Option<ChatChunk> {
+    fn usage_chunk(&mut self, usage: Usage) -> Option<ChatChunk> {
         self.head.include_usage.then(|| ChatChunk {
             usage: Some(Some(usage)),
             ..self.head.chunk(Vec::new())

@@ -397,7 +397,7 @@ impl ReplyShape for CompletionShape {
         Ok(pieces.into_iter().map(|piece| self.chunk(piece)).collect())
     }
 
-    fn usage_chunk(&self, usage: Usage) -> Option<TextCompletion> {
+    fn usage_chunk(&mut self, usage: Usage) -> Option<TextCompletion> {
         self.include_usage
             .then(|| self.object(Vec::new(), Some(Some(usage))))
     }

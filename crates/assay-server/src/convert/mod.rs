@@ -10,5 +10,6 @@ pub(crate) mod logprob_entries;
 pub(crate) mod prompt_logprobs;
 pub(crate) mod reply_shape;
 pub(crate) mod request;
+pub(crate) mod responses;
 pub(crate) mod score;
 pub(crate) mod usage;

@@ -21,7 +21,12 @@ pub(crate) trait ReplyShape: Send + 'static {
     fn chunks(&mut self, event: PromptEvent) -> Result<Vec<Self::Chunk>, ApiError>;
 
     /// The chunk with the counts, where the request asked.
-    fn usage_chunk(&self, usage: Usage) -> Option<Self::Chunk>;
+    fn usage_chunk(&mut self, usage: Usage) -> Option<Self::Chunk>;
+
+    /// The name of the event that a chunk is, where the endpoint's events have names.
+    fn event_name(_chunk: &Self::Chunk) -> Option<&str> {
+        None
+    }
 
     /// Keeps an event for the unstreamed reply.
     fn add(&mut self, event: PromptEvent) -> Result<(), ApiError>;

@@ -1,7 +1,7 @@
 //! A request to engine requests: everything that needs the model is checked here.
 
 use assay_api::FieldError;
-use assay_api::openai::{self, ChatCompletionRequest, GenerationParams};
+use assay_api::openai::{self, Conversation, GenerationParams};
 use assay_engine::{
     LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId, SamplingParams,
 };
@@ -40,22 +40,24 @@ impl Work {
     }
 }
 
-/// Renders, tokenises, compiles a schema and checks; takes as long as prompt and schema are long.
+/// Renders, tokenises, compiles a schema and checks; takes as long as prompt and schema are long. `field` is what the
+/// request calls its conversation.
 ///
 /// # Errors
 /// The template refuses the messages, they do not fit the context, an id is no token's,
 /// or the schema cannot be enforced.
 pub(crate) fn chat(
-    chat: &ChatCompletionRequest,
+    conversation: &Conversation,
+    asked: &GenerationParams,
+    field: &'static str,
     seed: i64,
     text: &ModelText,
     limits: ModelLimits,
 ) -> Result<Request, ApiError> {
-    let asked = &chat.generation;
     check_token_ids(asked, limits.vocab_size)?;
-    let prompt_token_ids = text.chat_prompt(&chat.conversation, limits.room)?;
+    let prompt_token_ids = text.chat_prompt(conversation, field, limits.room)?;
     let room = Room {
-        field: "messages",
+        field,
         num_prompt_tokens: prompt_token_ids.len(),
         limits,
     };

@@ -30,9 +30,10 @@ pub(crate) fn build(
             let query = CompletionPrompt::new(query, "query", true, text, limits)?;
             ("query", query.token_ids)
         }
-        ScoreContext::Conversation(conversation) => {
-            ("messages", text.chat_prompt(conversation, limits.room)?)
-        }
+        ScoreContext::Conversation(conversation) => (
+            "messages",
+            text.chat_prompt(conversation, "messages", limits.room)?,
+        ),
     };
     let first_position = Room {
         field,
@@ -121,7 +122,7 @@ impl ReplyShape for ScoreShape {
         Err(ApiError::Internal("scores are not streamed".to_owned()))
     }
 
-    fn usage_chunk(&self, _: Usage) -> Option<()> {
+    fn usage_chunk(&mut self, _: Usage) -> Option<()> {
         None
     }
 

@@ -22,7 +22,14 @@ pub(crate) async fn create(
     let stream = chat.generation.stream;
     let names = app.reply_names("chatcmpl", chat.generation.seed);
     let submitted = app.submit(move |text, limits| {
-        let request = request::chat(&chat, names.seed, text, limits)?;
+        let request = request::chat(
+            &chat.conversation,
+            &chat.generation,
+            "messages",
+            names.seed,
+            text,
+            limits,
+        )?;
         let shape = ChatShape::new(names, &chat, &request, text);
         Ok((shape, vec![Work::Engine(Box::new(request))]))
     });

@@ -5,5 +5,6 @@ pub(crate) mod completions;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod models;
+pub(crate) mod responses;
 pub(crate) mod score;
 pub(crate) mod tokenize;

@@ -17,6 +17,7 @@ mod prefix_cache;
 mod probes;
 mod prompt_scores;
 mod real_model;
+mod responses;
 mod score;
 mod scored;
 mod spelling;
