@@ -2,6 +2,7 @@
 //! `cargo xtask check` is what a change must pass before it is merged.
 
 mod check;
+mod cuda;
 mod fixtures;
 mod python;
 mod run;
@@ -25,6 +26,8 @@ enum Task {
     Check,
     /// Every test, clients included; fetches what they need
     Test(test::TestArgs),
+    /// Compile the device kernels; needed after a change of a `.cu` file
+    Cuda,
     /// Fetch the models and vectors that tests read
     Fixtures,
 }
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
+        Task::Cuda => cuda::build(),
         Task::Fixtures => fixtures::run(),
     };
     match done {
