@@ -92,7 +92,7 @@ impl Model {
         if options.numerics == Numerics::Fast {
             return Err(ModelError::FastOnCuda);
         }
-        Self::load_with(file, config, options, |host| CudaBackend { cuda, host })
+        Self::load_with(file, config, options, |host| CudaBackend::new(cuda, host))
     }
 
     fn load_with<B: Backend>(

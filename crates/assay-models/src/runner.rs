@@ -86,11 +86,16 @@ impl<B: Backend> Run for Runner<B> {
             spans: &spans,
             logit_rows: &batch.logit_rows,
         };
+        let lm_head = self.network.lm_head();
         if batch.num_tokens() > 0 {
-            self.network
-                .forward_layers(&pass, &mut self.kv_cache, &mut self.buffers);
+            self.backend.run(&pass, || {
+                self.network
+                    .forward_layers(&pass, &mut self.kv_cache, &mut self.buffers);
+            });
+            let hidden_len = batch.num_tokens() * lm_head.weight.k();
+            self.backend.resize(&mut self.buffers.hidden, hidden_len);
         }
-        self.network.lm_head().norm_wanted(&pass, &mut self.buffers);
+        lm_head.norm_wanted(&pass, &mut self.buffers);
         self.backend.check()
     }
 

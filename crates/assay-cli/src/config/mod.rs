@@ -2,6 +2,7 @@
 //!
 //! The only code that reads the environment. What leaves here is complete and checked.
 
+mod device;
 mod file;
 mod model;
 mod serve;
@@ -9,6 +10,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use device::Device;
 pub(crate) use model::{ModelArgs, ModelConfig, WeightsArgs};
 pub(crate) use serve::{LogFormat, ServeArgs, ServeConfig};
 pub(crate) use store::StoreArgs;

@@ -103,9 +103,9 @@ pub struct DeviceSpans {
     tiles: DeviceBuffer<Tile>,
     sums: DeviceBuffer<f32>,
     values: DeviceBuffer<f32>,
-    /// What `tiles` was made for.
-    tiled: Option<(usize, usize)>,
-    num_tiles: usize,
+    /// The heads of the model, once attention has met them: tiles are then made with the rows.
+    heads: Option<Heads>,
+    plan: Option<Plan>,
 }
 
 impl DeviceSpans {
@@ -117,7 +117,7 @@ impl DeviceSpans {
         let (mut positions, mut slots, mut tables) = (Vec::new(), Vec::new(), Vec::new());
         self.table_starts.clear();
         self.spans.clear();
-        self.tiled = None;
+        self.plan = None;
         for span in spans {
             assert_eq!(span.first_row, positions.len(), "spans follow each other");
             let end = span.first_position + span.num_rows;
@@ -138,6 +138,9 @@ impl DeviceSpans {
         self.positions.fill(cuda, &positions);
         self.slots.fill(cuda, &slots);
         self.tables.fill(cuda, &tables);
+        if let Some(heads) = self.heads {
+            self.plan(cuda, heads);
+        }
     }
 
     /// `[num_rows]` absolute positions.
@@ -150,11 +153,29 @@ impl DeviceSpans {
         self.end_position
     }
 
-    /// Cuts the rows' (row, head) pairs into tiles of at most `pairs`, `group` heads a row.
-    fn tile(&mut self, cuda: &Cuda, group: usize, pairs: usize) {
-        if self.tiled == Some((group, pairs)) {
-            return;
+    /// What decides the launches of a pass over these rows, beside the model: equal shapes launch alike. `None` until
+    /// attention has met the model's heads.
+    pub fn launch_shape(&self) -> Option<[usize; 3]> {
+        let plan = self.plan?;
+        Some([self.num_rows, plan.num_tiles, plan.num_chunks])
+    }
+
+    /// How attention is launched for `heads`; cuts the rows' (row, head) pairs into tiles.
+    fn plan(&mut self, cuda: &Cuda, heads: Heads) -> Plan {
+        if let (Some(plan), true) = (self.plan, self.heads == Some(heads)) {
+            return plan;
         }
+        let Heads {
+            group,
+            num_kv_heads,
+        } = heads;
+        // Few rows: every chunk is a block of threads of its own, or most of the device would idle.
+        let is_split = self.num_rows * num_kv_heads < 4 * cuda.num_multiprocessors();
+        let pairs = match (is_split, group) {
+            (true, ..=4) => 4,
+            (true, ..=8) => 8,
+            _ => 16,
+        };
         let mut tiles = Vec::new();
         for (&[first_row, num_rows, first_position], &table) in
             self.spans.iter().zip(&self.table_starts)
@@ -171,10 +192,35 @@ impl DeviceSpans {
         }
         // Later positions see more keys: they go first, so that the last to end are short.
         tiles.reverse();
-        self.num_tiles = tiles.len();
         self.tiles.fill(cuda, &tiles);
-        self.tiled = Some((group, pairs));
+        let plan = Plan {
+            is_split,
+            pairs,
+            num_tiles: tiles.len(),
+            num_chunks: self.end_position.div_ceil(CHUNK_KEYS),
+        };
+        (self.heads, self.plan) = (Some(heads), Some(plan));
+        plan
     }
+}
+
+/// What tiles depend on beside the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Heads {
+    /// Query heads of a KV head.
+    group: usize,
+    num_kv_heads: usize,
+}
+
+/// How attention over some rows is launched.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Chunks are blocks of threads of their own and are joined afterwards.
+    is_split: bool,
+    /// Pairs of a tile at most.
+    pairs: usize,
+    num_tiles: usize,
+    num_chunks: usize,
 }
 
 /// `AttentionTile` of the kernels.
@@ -293,17 +339,25 @@ pub fn attention(
         softcap: params.softcap.unwrap_or(0.0),
     };
     let group = num_heads / num_kv_heads;
-    let num_chunks = spans.end_position.div_ceil(CHUNK_KEYS);
     let kernels = &cuda.kernels;
-    // Few rows: every chunk is a block of threads of its own, or most of the device would idle.
-    let is_split = spans.num_rows * num_kv_heads < 4 * cuda.num_multiprocessors();
-    let (pairs, kernel) = match (is_split, group) {
-        (true, ..=4) => (4, &kernels.attention_split_4),
-        (true, ..=8) => (8, &kernels.attention_split_8),
-        (true, _) => (16, &kernels.attention_split_16),
-        (false, _) => (16, &kernels.attention_whole_16),
+    let Plan {
+        is_split,
+        pairs,
+        num_tiles,
+        num_chunks,
+    } = spans.plan(
+        cuda,
+        Heads {
+            group,
+            num_kv_heads,
+        },
+    );
+    let kernel = match (is_split, pairs) {
+        (true, 4) => &kernels.attention_split_4,
+        (true, 8) => &kernels.attention_split_8,
+        (true, _) => &kernels.attention_split_16,
+        (false, _) => &kernels.attention_whole_16,
     };
-    spans.tile(cuda, group, pairs);
     let parts = match is_split {
         true => spans.num_rows * num_heads * num_chunks,
         false => 0,
@@ -312,7 +366,7 @@ pub fn attention(
     spans.values.sized(cuda, parts * head_dim);
     let grid = Grid {
         blocks: [
-            spans.num_tiles,
+            num_tiles,
             num_kv_heads,
             if is_split { num_chunks } else { 1 },
         ],

@@ -5,6 +5,11 @@ use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr};
 
 use super::{Cuda, CudaError};
 
+/// Reused buffers shorter than this get room to grow.
+const ROOMY: usize = 1 << 20;
+/// Room of the shortest.
+const LEAST: usize = 1024;
+
 /// Elements on a device; none at first.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
@@ -53,8 +58,14 @@ impl<T: DeviceRepr> DeviceBuffer<T> {
 
     /// Makes it `len` elements of unspecified values, to be overwritten.
     pub fn sized(&mut self, cuda: &Cuda, len: usize) -> &mut Self {
-        if !cuda.has_failed() {
-            let grown = self.grow(cuda, len);
+        if !cuda.has_failed() && len > self.capacity() {
+            // Room to grow, so that a table that becomes longer by and by does not move each time.
+            let roomy = if len < ROOMY {
+                len.next_power_of_two().max(LEAST)
+            } else {
+                len
+            };
+            let grown = self.grow(cuda, roomy);
             cuda.note(grown);
         }
         self.len = len;
@@ -147,9 +158,14 @@ impl<T: DeviceRepr> DeviceBuffer<T> {
             .map_or(0, |slice| slice.device_ptr(&cuda.stream).0)
     }
 
+    fn capacity(&self) -> usize {
+        self.slice.as_ref().map_or(0, CudaSlice::len)
+    }
+
     fn grow(&mut self, cuda: &Cuda, len: usize) -> Result<(), CudaError> {
-        if len > self.slice.as_ref().map_or(0, CudaSlice::len) {
+        if len > self.capacity() {
             self.slice = None;
+            cuda.count_growth();
             // SAFETY: whoever sizes a buffer writes an element before reading it; `T` is plain data.
             let slice = unsafe { cuda.stream.alloc(len) };
             self.slice = Some(slice.map_err(|source| match source.0 {

@@ -1,5 +1,6 @@
 //! One device: its context, its stream, its kernels, and the first fault it had.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
@@ -23,6 +24,8 @@ pub struct Cuda {
     module: Arc<CudaModule>,
     name: String,
     num_multiprocessors: usize,
+    /// How often a buffer has grown, and so moved.
+    num_growths: AtomicU64,
     fault: Mutex<Option<CudaError>>,
 }
 
@@ -82,6 +85,7 @@ impl Cuda {
             module,
             name,
             num_multiprocessors: usize::try_from(num_multiprocessors).unwrap_or(1),
+            num_growths: AtomicU64::new(0),
             fault: Mutex::new(None),
         }))
     }
@@ -89,6 +93,12 @@ impl Cuda {
     /// The device's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Memory of the device that nobody has taken, if the driver tells.
+    pub fn free_memory_bytes(&self) -> Option<u64> {
+        let (free, _) = self.stream.context().mem_get_info().ok()?;
+        Some(free as u64)
     }
 
     /// Its multiprocessors.
@@ -101,6 +111,15 @@ impl Cuda {
         self.module
             .load_function(name)
             .map_err(CudaError::driver("finding a kernel"))
+    }
+
+    /// How often a buffer of this device has grown.
+    pub(crate) fn num_growths(&self) -> u64 {
+        self.num_growths.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_growth(&self) {
+        self.num_growths.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits for all work and tells the first fault.

@@ -8,6 +8,7 @@ mod buffer;
 mod device;
 mod error;
 mod golden;
+mod graph;
 mod kernels;
 
 pub use buffer::DeviceBuffer;
@@ -15,6 +16,7 @@ pub use device::Cuda;
 pub(crate) use device::{Grid, launch};
 pub use error::CudaError;
 pub use golden::Verdict;
+pub use graph::Recordings;
 pub(crate) use kernels::MatrixKernels;
 
 #[cfg(test)]

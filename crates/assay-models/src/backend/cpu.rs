@@ -57,6 +57,10 @@ impl Backend for Compute {
 
     fn begin(&self, (): &mut (), _: &[TokenId], _: &[SequenceSpan<'_>], _: &[u32]) {}
 
+    fn run(&self, _pass: &Pass<'_, Self>, work: impl FnOnce()) {
+        work();
+    }
+
     fn check(&self) -> Result<(), ForwardError> {
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use assay_kernels::Compute;
 use assay_kernels::attention::cuda::{DeviceKvLayer, DeviceSpans, attention, kv_write};
 use assay_kernels::attention::{AttentionParams, SequenceSpan};
-use assay_kernels::cuda::{Cuda, DeviceBuffer};
+use assay_kernels::cuda::{Cuda, DeviceBuffer, Recordings};
 use assay_kernels::embed::cuda::{DeviceTokenIds, embed, gather_rows};
 use assay_kernels::gelu_mul::cuda::gelu_mul;
 use assay_kernels::matmul::PackedMatrix;
@@ -28,9 +28,24 @@ use crate::pass::Pass;
 /// A device, and the host that packs for it and reads its logits.
 #[derive(Debug)]
 pub(crate) struct CudaBackend {
-    pub(crate) cuda: Arc<Cuda>,
-    pub(crate) host: Compute,
+    cuda: Arc<Cuda>,
+    host: Compute,
+    /// Passes of few rows, by what decides their launches.
+    recordings: RefCell<Recordings<[usize; 3]>>,
 }
+
+impl CudaBackend {
+    pub(crate) fn new(cuda: Arc<Cuda>, host: Compute) -> Self {
+        Self {
+            cuda,
+            host,
+            recordings: RefCell::default(),
+        }
+    }
+}
+
+/// Rows of a pass that is worth recording: those of longer ones take longer than their launches.
+const MAX_RECORDED_ROWS: usize = 32;
 
 type Rows = DeviceBuffer<f32>;
 
@@ -112,6 +127,17 @@ impl Backend for CudaBackend {
         batch.token_ids.set(&self.cuda, token_ids);
         batch.logit_rows.set(&self.cuda, logit_rows);
         batch.spans.get_mut().set(&self.cuda, spans);
+    }
+
+    fn run(&self, pass: &Pass<'_, Self>, work: impl FnOnce()) {
+        let shape = pass.batch.spans.borrow().launch_shape();
+        match shape {
+            Some(shape) if pass.num_tokens() <= MAX_RECORDED_ROWS => {
+                let mut recordings = self.recordings.borrow_mut();
+                recordings.run(&self.cuda, shape, work);
+            }
+            _ => work(),
+        }
     }
 
     fn check(&self) -> Result<(), ForwardError> {

@@ -67,6 +67,9 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
         spans: &[SequenceSpan<'_>],
         logit_rows: &[u32],
     );
+    /// Runs `work`, the layers of `pass`. A machine may replay what an earlier pass of the same shape launched, so nothing
+    /// but ops happens in `work`, and lengths of rows are set anew afterwards.
+    fn run(&self, pass: &Pass<'_, Self>, work: impl FnOnce());
     /// The first fault, if there was one; work may still be under way.
     fn check(&self) -> Result<(), ForwardError>;
 
