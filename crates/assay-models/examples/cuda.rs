@@ -1,6 +1,6 @@
 //! Runs a CUDA device against the CPU: golden cases, then whole models, bit for bit, with times.
 //!
-//! `cargo run --release -p assay-models --example cuda -- [MODEL.gguf…]`
+//! `cargo run --release -p assay-models --example cuda -- [--kernels FATBIN] [MODEL.gguf…]`
 //!
 //! Each model gets a prompt of 1,000 tokens whose every row of logits is hashed, then 64 greedy tokens, on both; the
 //! device then runs prefill and decode alone. Fails when a hash differs.
@@ -27,7 +27,13 @@ const RUNS: usize = 3;
 fn main() -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let mut differing = 0;
-    let (cuda, cases) = Cuda::open_with_report(0)?;
+    let mut paths: Vec<String> = std::env::args().skip(1).collect();
+    let mut fatbin = None;
+    if paths.first().is_some_and(|flag| flag == "--kernels") && paths.len() > 1 {
+        fatbin = Some(std::fs::read(&paths[1])?);
+        paths.drain(..2);
+    }
+    let (cuda, cases) = Cuda::open_with_report(0, fatbin.as_deref())?;
     println!("{}, opened in {:.0} ms", cuda.name(), ms(started.elapsed()));
     for (case, verdict) in &cases {
         if !verdict.agrees() {
@@ -40,8 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         cases.len()
     );
     cuda.check()?;
-    for path in std::env::args().skip(1) {
-        differing += usize::from(!compare(&cuda, Path::new(&path))?);
+    for path in &paths {
+        differing += usize::from(!compare(&cuda, Path::new(path))?);
     }
     match differing {
         0 => Ok(()),

@@ -1,7 +1,7 @@
 // Exact attention over f16 keys and values in blocks of 16 tokens. A block of 256 threads takes a tile: up to P pairs of
 // (row, query head) of one key/value head, pair p being row p / group and head p % group of it, rows ascending. One
 // thread is one key of a 256-key chunk for the scores, one element of the head for the values.
-#include "../cuda/numerics.cuh"
+#include "../quantize/quantize.cuh"
 
 namespace assay {
 
@@ -51,6 +51,17 @@ __device__ __forceinline__ int head_of(const AttentionLayer& layer, const Attent
     return kv_head * group + (tile.first_pair + pair) % group;
 }
 
+/// Stores K and V of one row, `[num_kv_heads, head_dim]`, in a slot.
+__device__ __forceinline__ void store_kv(
+    uint32_t to, int num_kv_heads, int head_dim, const float* k, const float* v, uint16_t* to_k, uint16_t* to_v) {
+    const size_t block = to / BLOCK_TOKENS, slot = to % BLOCK_TOKENS;
+    for (int i = threadIdx.x; i < num_kv_heads * head_dim; i += blockDim.x) {
+        const size_t head = block * num_kv_heads + i / head_dim, d = i % head_dim;
+        to_k[(head * head_dim + d) * BLOCK_TOKENS + slot] = to_half_saturating(k[i]);
+        to_v[(head * BLOCK_TOKENS + slot) * head_dim + d] = to_half_saturating(v[i]);
+    }
+}
+
 template <int P>
 struct Shared {
     float p[CHUNK_KEYS][P];
@@ -59,34 +70,55 @@ struct Shared {
     float running_max[P], running_sum[P];
     float old_factor[P], new_factor[P];
     Range keys[P];
+    uint32_t blocks[CHUNK_KEYS / BLOCK_TOKENS];  // of the chunk's keys, as far as the table goes
 };
+
+/// Adds `p·v` of one key to the pairs `first..first + N` that see it.
+template <int P, int N, bool CHECKED>
+__device__ __forceinline__ void add_value(const Shared<P>& shared, int key, float v, int first, float (&o)[P]) {
+    const float* p = &shared.p[key % CHUNK_KEYS][first];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (!CHECKED || shared.keys[first + i].has(key)) o[i] = fma_rn(p[i], v, o[i]);
+    }
+}
 
 /// `o[i] += p·v` over `range`, keys ascending, pairs `first..first + N`; `CHECKED` asks of each pair whether it sees the key.
 template <int P, int N, bool CHECKED>
 __device__ __forceinline__ void add_values(
-    const Shared<P>& shared, const AttentionLayer& layer, const uint32_t* table, int kv_head, int d, int first,
-    Range range, float (&o)[P]) {
-#pragma unroll 4
-    for (int key = range.start; key < range.end; key++) {
-        const size_t block = (size_t)table[key / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
-        const float v = half_at(layer.v + (block * BLOCK_TOKENS + key % BLOCK_TOKENS) * layer.head_dim + d);
+    const Shared<P>& shared, const AttentionLayer& layer, int kv_head, int d, int first, Range range, float (&o)[P]) {
+    const auto values_of = [&](int key) {
+        const size_t block = (size_t)shared.blocks[key % CHUNK_KEYS / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
+        return layer.v + (block * BLOCK_TOKENS + key % BLOCK_TOKENS) * layer.head_dim + d;
+    };
+    int key = range.start;
+    for (; key < range.end && key % BLOCK_TOKENS != 0; key++) {
+        add_value<P, N, CHECKED>(shared, key, half_at(values_of(key)), first, o);
+    }
+    // Whole blocks, all loads of one before its first use.
+#pragma unroll 2
+    for (; key + BLOCK_TOKENS <= range.end; key += BLOCK_TOKENS) {
+        const uint16_t* from = values_of(key);
+        uint16_t v[BLOCK_TOKENS];
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            const int pair = first + i;
-            if (!CHECKED || shared.keys[pair].has(key)) o[i] = fma_rn(shared.p[key % CHUNK_KEYS][pair], v, o[i]);
-        }
+        for (int i = 0; i < BLOCK_TOKENS; i++) v[i] = __ldg(from + i * layer.head_dim);
+#pragma unroll
+        for (int i = 0; i < BLOCK_TOKENS; i++) add_value<P, N, CHECKED>(shared, key + i, half_at(&v[i]), first, o);
+    }
+    for (; key < range.end; key++) {
+        add_value<P, N, CHECKED>(shared, key, half_at(values_of(key)), first, o);
     }
 }
 
 template <int P, int N>
 __device__ __forceinline__ void chunk_values(
-    const Shared<P>& shared, const AttentionLayer& layer, const uint32_t* table, int kv_head, int d, int first,
-    Range all, Range common, float (&o)[P]) {
+    const Shared<P>& shared, const AttentionLayer& layer, int kv_head, int d, int first, Range all, Range common,
+    float (&o)[P]) {
 #pragma unroll
     for (int i = 0; i < N; i++) o[i] = 0.0f;
-    add_values<P, N, true>(shared, layer, table, kv_head, d, first, {all.start, common.start}, o);
-    add_values<P, N, false>(shared, layer, table, kv_head, d, first, common, o);
-    add_values<P, N, true>(shared, layer, table, kv_head, d, first, {common.end, all.end}, o);
+    add_values<P, N, true>(shared, layer, kv_head, d, first, {all.start, common.start}, o);
+    add_values<P, N, false>(shared, layer, kv_head, d, first, common, o);
+    add_values<P, N, true>(shared, layer, kv_head, d, first, {common.end, all.end}, o);
 }
 
 /// Scratch of split chunks: `sums` `[row][head][chunk]` of (maximum, sum), `values` `[row][head][chunk][head_dim]`.
@@ -141,6 +173,11 @@ __device__ __forceinline__ void attention(
             const Range none = {chunk * CHUNK_KEYS, chunk * CHUNK_KEYS};
             shared.keys[thread] = thread < tile.num_pairs ? keys_of(layer, tile, thread, chunk) : none;
         }
+        const int num_blocks = last_position / BLOCK_TOKENS + 1;
+        if (thread >= 32 && thread < 32 + CHUNK_KEYS / BLOCK_TOKENS) {
+            const int block = chunk * (CHUNK_KEYS / BLOCK_TOKENS) + thread - 32;
+            if (block < num_blocks) shared.blocks[thread - 32] = table[block];
+        }
         __syncthreads();
         // What any pair sees, and what all do.
         Range all = {(chunk + 1) * CHUNK_KEYS, chunk * CHUNK_KEYS}, common = {chunk * CHUNK_KEYS, (chunk + 1) * CHUNK_KEYS};
@@ -160,13 +197,21 @@ __device__ __forceinline__ void attention(
         for (int pair = 0; pair < P; pair++) s[pair] = 0.0f;
         const int key = chunk * CHUNK_KEYS + thread;
         if (all.has(key)) {
-            const size_t block = (size_t)table[key / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
+            const size_t block = (size_t)shared.blocks[thread / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
             const uint16_t* k = layer.k + block * head_dim * BLOCK_TOKENS + key % BLOCK_TOKENS;
-#pragma unroll 8
-            for (int i = 0; i < head_dim; i++) {
-                const float value = half_at(k + i * BLOCK_TOKENS);
+            // head_dim is a multiple of 16: all loads of sixteen elements before the first use.
+            for (int start = 0; start < head_dim; start += 16) {
+                uint16_t values[16];
 #pragma unroll
-                for (int pair = 0; pair < P; pair++) s[pair] = fma_rn(q_scaled[i * P + pair], value, s[pair]);
+                for (int i = 0; i < 16; i++) values[i] = __ldg(k + (start + i) * BLOCK_TOKENS);
+#pragma unroll
+                for (int i = 0; i < 16; i++) {
+                    const float value = half_at(&values[i]);
+#pragma unroll
+                    for (int pair = 0; pair < P; pair++) {
+                        s[pair] = fma_rn(q_scaled[(start + i) * P + pair], value, s[pair]);
+                    }
+                }
             }
             if (layer.softcap > 0.0f) {
 #pragma unroll
@@ -213,11 +258,11 @@ __device__ __forceinline__ void attention(
         float o[P];
         if (has_values) {
             switch (pairs_per_group) {
-                case 1: chunk_values<P, 1>(shared, layer, table, kv_head, d, first, all, common, o); break;
-                case 2: chunk_values<P, (P < 2 ? P : 2)>(shared, layer, table, kv_head, d, first, all, common, o); break;
-                case 4: chunk_values<P, (P < 4 ? P : 4)>(shared, layer, table, kv_head, d, first, all, common, o); break;
-                case 8: chunk_values<P, (P < 8 ? P : 8)>(shared, layer, table, kv_head, d, first, all, common, o); break;
-                default: chunk_values<P, P>(shared, layer, table, kv_head, d, first, all, common, o); break;
+                case 1: chunk_values<P, 1>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 2: chunk_values<P, (P < 2 ? P : 2)>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 4: chunk_values<P, (P < 4 ? P : 4)>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 8: chunk_values<P, (P < 8 ? P : 8)>(shared, layer, kv_head, d, first, all, common, o); break;
+                default: chunk_values<P, P>(shared, layer, kv_head, d, first, all, common, o); break;
             }
         }
 
@@ -282,45 +327,51 @@ __device__ __forceinline__ void attention(
 
 }  // namespace assay
 
-/// Joins the chunks of split attention: a block a (row, head), a thread an element of the head.
+/// Joins the chunks of split attention: a warp a row and 256 elements of its heads, a lane eight of one head. The rows'
+/// integers are made on the way where `integers` has room for them.
 extern "C" __global__ void attention_join(
     assay::AttentionLayer layer, const uint32_t* positions, int num_chunks, const float2* sums, const float* values,
-    float* out) {
+    float* out, assay::Integers integers) {
     using namespace assay;
-    const size_t at = (size_t)blockIdx.x * layer.num_heads + blockIdx.y;
-    const int d = threadIdx.x, position = positions[blockIdx.x];
-    if (d >= layer.head_dim) return;
-    const int first_key = layer.window > 0 ? max(0, position + 1 - layer.window) : 0;
-    float largest = NEG_INFINITY_F, sum = 0.0f, o = 0.0f;
-    for (int chunk = first_key / CHUNK_KEYS; chunk <= position / CHUNK_KEYS; chunk++) {
-        const float2 part = sums[at * num_chunks + chunk];
-        const float joint = max_or_nan(largest, part.x);
-        const float a = exp32(sub(largest, joint)), b = exp32(sub(part.x, joint));
-        sum = fma_rn(part.y, b, mul(sum, a));
-        o = fma_rn(values[(at * num_chunks + chunk) * layer.head_dim + d], b, mul(o, a));
-        largest = joint;
+    const int row = blockIdx.y, n = layer.num_heads * layer.head_dim, position = positions[row];
+    const int at = blockIdx.x * 256 + threadIdx.x * 8, head = at / layer.head_dim, d = at % layer.head_dim;
+    float o[8] = {};
+    if (at < n) {
+        const size_t first = ((size_t)row * layer.num_heads + head) * num_chunks;
+        const int first_key = layer.window > 0 ? max(0, position + 1 - layer.window) : 0;
+        float largest = NEG_INFINITY_F, sum = 0.0f;
+        for (int chunk = first_key / CHUNK_KEYS; chunk <= position / CHUNK_KEYS; chunk++) {
+            const float2 part = sums[first + chunk];
+            const float* o_c = values + (first + chunk) * layer.head_dim + d;
+            const float joint = max_or_nan(largest, part.x);
+            const float a = exp32(sub(largest, joint)), b = exp32(sub(part.x, joint));
+            sum = fma_rn(part.y, b, mul(sum, a));
+#pragma unroll
+            for (int i = 0; i < 8; i++) o[i] = fma_rn(o_c[i], b, mul(o[i], a));
+            largest = joint;
+        }
+        if (layer.sinks) {
+            const float logit = layer.sinks[head];
+            const float joint = max_or_nan(largest, logit);
+            const float a = exp32(sub(largest, joint)), b = exp32(sub(logit, joint));
+            sum = fma_rn(1.0f, b, mul(sum, a));
+#pragma unroll
+            for (int i = 0; i < 8; i++) o[i] = mul(o[i], a);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            o[i] = div(o[i], sum);
+            out[(size_t)row * n + at + i] = o[i];
+        }
     }
-    if (layer.sinks) {
-        const float logit = layer.sinks[blockIdx.y];
-        const float joint = max_or_nan(largest, logit);
-        const float a = exp32(sub(largest, joint)), b = exp32(sub(logit, joint));
-        sum = fma_rn(1.0f, b, mul(sum, a));
-        o = mul(o, a);
-    }
-    out[at * layer.head_dim + d] = div(o, sum);
+    if (integers.words) quantize_step(o, row, blockIdx.x, n, integers);
 }
 
 /// Stores K and V of every row: slots[row] = block·16 + position mod 16.
 extern "C" __global__ void kv_write(
     uint16_t* to_k, uint16_t* to_v, int num_kv_heads, int head_dim, const uint32_t* slots, const float* k, const float* v) {
-    using namespace assay;
-    const size_t block = slots[blockIdx.x] / BLOCK_TOKENS, slot = slots[blockIdx.x] % BLOCK_TOKENS;
     const size_t row = (size_t)blockIdx.x * num_kv_heads * head_dim;
-    for (int i = threadIdx.x; i < num_kv_heads * head_dim; i += blockDim.x) {
-        const size_t head = block * num_kv_heads + i / head_dim, d = i % head_dim;
-        to_k[(head * head_dim + d) * BLOCK_TOKENS + slot] = to_half_saturating(k[row + i]);
-        to_v[(head * BLOCK_TOKENS + slot) * head_dim + d] = to_half_saturating(v[row + i]);
-    }
+    assay::store_kv(slots[blockIdx.x], num_kv_heads, head_dim, k + row, v + row, to_k, to_v);
 }
 
 #define ASSAY_ATTENTION(NAME, P, SPLIT)                                                                            \

@@ -6,6 +6,9 @@ use cudarc::driver::DeviceRepr;
 
 use super::{AttentionParams, CHUNK_KEYS, KV_BLOCK_TOKENS, SequenceSpan};
 use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, launch};
+use crate::quantize::cuda::{DeviceActivations, Integers};
+use crate::rope::RopeStyle;
+use crate::rope::cuda::DeviceRopeTable;
 
 /// Longest head: a thread is an element of it.
 pub const MAX_HEAD_DIM: usize = 256;
@@ -285,19 +288,62 @@ pub fn kv_write(
     }
 }
 
+/// Rotates q and k of every row to its position, where they stand, then does what [`kv_write`] does.
+///
+/// # Panics
+/// If a length does not fit, a position is past the table, or a row's block is not the layer's.
+pub fn rope_kv_write(
+    cuda: &Cuda,
+    (table, style): (&DeviceRopeTable, RopeStyle),
+    layer: &mut DeviceKvLayer,
+    spans: &DeviceSpans,
+    num_heads: usize,
+    [q, k]: [&mut DeviceBuffer<f32>; 2],
+    v: &DeviceBuffer<f32>,
+) {
+    let len = spans.num_rows * layer.num_kv_heads * layer.head_dim;
+    assert_eq!((k.len(), v.len()), (len, len), "rows of k and v");
+    assert_eq!(
+        q.len(),
+        spans.num_rows * num_heads * layer.head_dim,
+        "rows of q"
+    );
+    assert!(
+        spans.end_block <= layer.num_blocks,
+        "a block of the layer's"
+    );
+    assert!(
+        table.rotary_dims() <= layer.head_dim && spans.end_position <= table.num_positions(),
+        "rope: positions below {} in a table of {}",
+        spans.end_position,
+        table.num_positions()
+    );
+    let (kernel, rotation) = (&cuda.kernels.rope_kv_write, table.rotation(cuda, style));
+    // SAFETY: the table has every position; a row's slot lies in the layer, whose blocks hold every head; q, k and v
+    // have the rows.
+    unsafe {
+        launch!(
+            cuda, kernel, Grid::new(spans.num_rows, 256);
+            rotation, spans.positions.ptr(cuda), spans.slots.ptr(cuda), num_heads as i32,
+            layer.num_kv_heads as i32, layer.head_dim as i32, q.ptr(cuda), k.ptr(cuda), v.ptr(cuda),
+            layer.k.ptr(cuda), layer.v.ptr(cuda),
+        );
+    }
+}
+
 /// Attention of every row over the keys already written: `q` and `out` are `[num_rows, num_heads, head_dim]`, `sinks`
-/// `[num_heads]`; `params.sinks` is not read.
+/// `[num_heads]`; `params.sinks` is not read. The rows' integers go to `integers`, if they are wanted.
 ///
 /// # Panics
 /// If shapes disagree, or a row's block is not the layer's.
 pub fn attention(
     cuda: &Cuda,
-    params: &AttentionParams<'_>,
-    sinks: Option<&DeviceBuffer<f32>>,
+    (params, sinks): (&AttentionParams<'_>, Option<&DeviceBuffer<f32>>),
     layer: &DeviceKvLayer,
     spans: &mut DeviceSpans,
     q: &DeviceBuffer<f32>,
     out: &mut DeviceBuffer<f32>,
+    integers: Option<&mut DeviceActivations>,
 ) {
     let &AttentionParams {
         num_heads,
@@ -381,16 +427,28 @@ pub fn attention(
             described, spans.tiles.ptr(cuda), spans.tables.ptr(cuda), q.ptr(cuda), num_chunks as i32,
             spans.sums.ptr(cuda), spans.values.ptr(cuda), out.ptr(cuda),
         );
-        if is_split {
-            let grid = Grid {
-                blocks: [spans.num_rows, num_heads, 1],
-                ..Grid::new(0, head_dim.next_multiple_of(32))
-            };
-            launch!(
-                cuda, &kernels.attention_join, grid;
-                described, spans.positions.ptr(cuda), num_chunks as i32, spans.sums.ptr(cuda),
-                spans.values.ptr(cuda), out.ptr(cuda),
-            );
+    }
+    if !is_split {
+        if let Some(integers) = integers {
+            integers.quantize(cuda, out, num_heads * head_dim);
         }
+        return;
+    }
+    let n = num_heads * head_dim;
+    let integers = integers.map_or(Integers::NONE, |integers| {
+        integers.place(cuda, spans.num_rows, n)
+    });
+    let grid = Grid {
+        blocks: [n.div_ceil(256), spans.num_rows, 1],
+        ..Grid::new(0, 32)
+    };
+    // SAFETY: the scratch holds every row, head and chunk that the kernel before wrote; out and the integers have every
+    // row of `n`, which is a multiple of 16.
+    unsafe {
+        launch!(
+            cuda, &kernels.attention_join, grid;
+            described, spans.positions.ptr(cuda), num_chunks as i32, spans.sums.ptr(cuda),
+            spans.values.ptr(cuda), out.ptr(cuda), integers,
+        );
     }
 }

@@ -11,7 +11,7 @@ use super::CudaError;
 use super::kernels::Kernels;
 
 /// Machine code and PTX of every kernel.
-const FATBIN: &[u8] = include_bytes!("kernels.fatbin");
+pub(super) const FATBIN: &[u8] = include_bytes!("kernels.fatbin");
 
 /// A device that is ready to compute. Work is done in the order it is asked for; whoever reads a result waits.
 ///
@@ -35,13 +35,13 @@ impl Cuda {
     /// # Errors
     /// [`CudaError`]: there is no driver or no such device, it is too old, or an op's bits differ.
     pub fn open(ordinal: usize) -> Result<Arc<Self>, CudaError> {
-        let cuda = Self::open_untested(ordinal)?;
+        let cuda = Self::open_untested(ordinal, FATBIN)?;
         cuda.self_test()?;
         Ok(cuda)
     }
 
-    /// [`Cuda::open`] without the self-test.
-    pub(super) fn open_untested(ordinal: usize) -> Result<Arc<Self>, CudaError> {
+    /// [`Cuda::open`] with other kernels and without the self-test.
+    pub(super) fn open_untested(ordinal: usize, fatbin: &[u8]) -> Result<Arc<Self>, CudaError> {
         // SAFETY: loading the driver's library runs its initialisers, which is what every user of CUDA does.
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDriver);
@@ -73,7 +73,7 @@ impl Cuda {
             .new_stream()
             .map_err(CudaError::driver("making a stream"))?;
         let module = context
-            .load_module(Ptx::from_binary(FATBIN.to_vec()))
+            .load_module(Ptx::from_binary(fatbin.to_vec()))
             .map_err(CudaError::driver("loading the kernels"))?;
         let kernels = Kernels::load(&module)?;
         let num_multiprocessors = context

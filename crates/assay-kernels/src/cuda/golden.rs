@@ -12,7 +12,7 @@ use crate::golden_ops::{GoldenOps, Heads, KeysValues, QuantizedRow};
 use crate::log_softmax::cuda::log_sum_exp;
 use crate::log_softmax::{LogSumExp, NonFiniteRow};
 use crate::matmul::PackedMatrix;
-use crate::matmul::cuda::{DeviceMatrix, matmul};
+use crate::matmul::cuda::{DeviceMatrix, Product, matmul};
 use crate::quantize::ActivationProfile;
 use crate::quantize::cuda::DeviceActivations;
 use crate::residual;
@@ -23,6 +23,7 @@ use crate::silu_mul::cuda::silu_mul;
 use crate::softcap::cuda::softcap;
 use crate::top_k::cuda::top_k;
 
+use super::device::FATBIN;
 use super::{Cuda, CudaError, DeviceBuffer, Grid, launch};
 
 /// NaN as f16: what stands in slots of the cache that nothing was written to.
@@ -39,6 +40,9 @@ pub enum Verdict {
     Absent,
 }
 
+/// Every golden case by name, and what it gave.
+pub type CaseReport = Vec<(&'static str, Verdict)>;
+
 impl Verdict {
     /// Whether the device computes nothing else than what the contract says.
     pub fn agrees(self) -> bool {
@@ -47,14 +51,16 @@ impl Verdict {
 }
 
 impl Cuda {
-    /// Opens device `ordinal` and tells of each golden case what it gave, instead of refusing a device that differs.
+    /// Opens device `ordinal` and tells of each golden case what it gave, instead of refusing a device that differs: to
+    /// look into a device, or to try other machine code than this build's (`fatbin`).
     ///
     /// # Errors
     /// As [`Cuda::open`], but for a case that differs.
     pub fn open_with_report(
         ordinal: usize,
-    ) -> Result<(Arc<Self>, Vec<(&'static str, Verdict)>), CudaError> {
-        let cuda = Self::open_untested(ordinal)?;
+        fatbin: Option<&[u8]>,
+    ) -> Result<(Arc<Self>, CaseReport), CudaError> {
+        let cuda = Self::open_untested(ordinal, fatbin.unwrap_or(FATBIN))?;
         let verdict = |case: &GoldenCase| match (case.run)(&*cuda) {
             None => Verdict::Absent,
             Some(hash) if recorded(case.name) == Some(hash.to_hex().as_str()) => Verdict::Same,
@@ -116,7 +122,12 @@ impl Cuda {
             quantized.quantize(self, &rows, w.k());
         }
         self.filled(x.len() / w.k() * w.n(), |out| {
-            matmul(self, w, &rows, &quantized, bias.as_ref(), out);
+            let product = Product {
+                w,
+                bias: bias.as_ref(),
+                out,
+            };
+            matmul(self, &rows, &quantized, &mut [product]);
         })
     }
 }
@@ -133,7 +144,9 @@ impl GoldenOps for Cuda {
 
     fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32) -> Vec<f32> {
         let (rows, weight) = (self.rows(x), self.rows(weight));
-        self.filled(x.len(), |out| rms_norm(self, &rows, &weight, eps, out))
+        self.filled(x.len(), |out| {
+            rms_norm(self, &rows, &weight, eps, out, None);
+        })
     }
 
     fn rms_norm_in_place(&self, x: &[f32], weight: &[f32], eps: f32) -> Vec<f32> {
@@ -163,12 +176,14 @@ impl GoldenOps for Cuda {
 
     fn silu_mul(&self, gate: &[f32], up: &[f32]) -> Vec<f32> {
         let (gate, up) = (self.rows(gate), self.rows(up));
-        self.filled(gate.len(), |out| silu_mul(self, &gate, &up, out))
+        let n = gate.len();
+        self.filled(n, |out| silu_mul(self, &gate, &up, n, out, None))
     }
 
     fn gelu_mul(&self, gate: &[f32], up: &[f32]) -> Vec<f32> {
         let (gate, up) = (self.rows(gate), self.rows(up));
-        self.filled(gate.len(), |out| gelu_mul(self, &gate, &up, out))
+        let n = gate.len();
+        self.filled(n, |out| gelu_mul(self, &gate, &up, n, out, None))
     }
 
     fn softcap(&self, x: &[f32], cap: f32) -> Vec<f32> {
@@ -287,7 +302,8 @@ impl GoldenOps for Cuda {
         spans.set(self, &[*rows]);
         let (q, sinks) = (self.rows(q), params.sinks.map(|sinks| self.rows(sinks)));
         self.filled(q.len(), |out| {
-            attention(self, params, sinks.as_ref(), &layer, &mut spans, &q, out);
+            let sinks = sinks.as_ref();
+            attention(self, (params, sinks), &layer, &mut spans, &q, out, None);
         })
     }
 }

@@ -48,6 +48,7 @@ kernels! {
     residual_scale,
     rms_norm,
     rope,
+    rope_kv_write,
     silu_mul,
     softcap,
     top_k_merge,

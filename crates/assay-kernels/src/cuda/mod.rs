@@ -7,6 +7,7 @@
 mod buffer;
 mod device;
 mod error;
+pub(crate) mod gate;
 mod golden;
 mod graph;
 mod kernels;
@@ -15,7 +16,7 @@ pub use buffer::DeviceBuffer;
 pub use device::Cuda;
 pub(crate) use device::{Grid, launch};
 pub use error::CudaError;
-pub use golden::Verdict;
+pub use golden::{CaseReport, Verdict};
 pub use graph::Recordings;
 pub(crate) use kernels::MatrixKernels;
 

@@ -15,7 +15,24 @@ struct Pair {
     uint32_t even, odd;
 };
 
-__device__ __forceinline__ uint32_t word_at(const uint8_t* at) { return __ldg((const uint32_t*)at); }
+/// A word of a panel. Volatile, so that loads written early are issued early: the panel streams from memory.
+__device__ __forceinline__ uint32_t word_at(const uint8_t* at) {
+    uint32_t word;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(at));
+    return word;
+}
+/// A byte of a panel's scales.
+__device__ __forceinline__ uint32_t byte_at(const uint8_t* at) {
+    uint32_t byte;
+    asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(byte) : "l"(at));
+    return byte;
+}
+/// The f16 of a row in a panel's vector of sixteen, as its exact value.
+__device__ __forceinline__ float half_of(const uint8_t* vector, int row) {
+    uint16_t bits;
+    asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(bits) : "l"(vector + 2 * row));
+    return __half2float(__ushort_as_half(bits));
+}
 __device__ __forceinline__ uint32_t byte_of(uint32_t word, int byte) { return word >> (8 * byte) & 0xFF; }
 
 // ---- Quants: `pair(sub_block, row, i)` gives quads 2i and 2i+1 of a row, unsigned, i in 0..4. ----
@@ -130,7 +147,7 @@ struct HalfScale {
     static constexpr bool HAS_OFFSET = false;
     static __host__ __device__ constexpr int section_bytes(int num_blocks) { return (32 * num_blocks + 63) / 64 * 64; }
     static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        return half_at((const uint16_t*)(s + 32 * j) + row);
+        return half_of(s + 32 * j, row);
     }
     static __device__ __forceinline__ float offset(const uint8_t*, int, int) { return 0.0f; }
 };
@@ -140,10 +157,10 @@ struct HalfScaleOffset {
     static constexpr bool HAS_OFFSET = true;
     static __host__ __device__ constexpr int section_bytes(int num_blocks) { return 64 * num_blocks; }
     static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        return half_at((const uint16_t*)(s + 64 * j) + row);
+        return half_of(s + 64 * j, row);
     }
     static __device__ __forceinline__ float offset(const uint8_t* s, int j, int row) {
-        return half_at((const uint16_t*)(s + 64 * j + 32) + row);
+        return half_of(s + 64 * j + 32, row);
     }
 };
 
@@ -154,10 +171,10 @@ struct SuperScaleOffset {
     static constexpr int MINIMA = 64 + 256 / SUB * PANEL_ROWS;
     static __host__ __device__ constexpr int section_bytes(int) { return MINIMA + 256 / SUB * PANEL_ROWS; }
     static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        return mul(half_at((const uint16_t*)s + row), (float)s[64 + PANEL_ROWS * j + row]);
+        return mul(half_of(s, row), (float)byte_at(s + 64 + PANEL_ROWS * j + row));
     }
     static __device__ __forceinline__ float offset(const uint8_t* s, int j, int row) {
-        return -mul(half_at((const uint16_t*)(s + 32) + row), (float)s[MINIMA + PANEL_ROWS * j + row]);
+        return -mul(half_of(s + 32, row), (float)byte_at(s + MINIMA + PANEL_ROWS * j + row));
     }
 };
 
@@ -167,8 +184,8 @@ struct SuperScaleSigned {
     static constexpr bool HAS_OFFSET = false;
     static __host__ __device__ constexpr int section_bytes(int) { return 64 + 256 / SUB * PANEL_ROWS; }
     static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        const float scale = (float)(int8_t)s[64 + PANEL_ROWS * j + row];
-        return mul(mul(half_at((const uint16_t*)s + row), 1.0f / DIVISOR), scale);
+        const float scale = (float)(int8_t)byte_at(s + 64 + PANEL_ROWS * j + row);
+        return mul(mul(half_of(s, row), 1.0f / DIVISOR), scale);
     }
     static __device__ __forceinline__ float offset(const uint8_t*, int, int) { return 0.0f; }
 };
@@ -184,7 +201,7 @@ struct PowerScale {
     static constexpr bool HAS_OFFSET = false;
     static __host__ __device__ constexpr int section_bytes(int num_blocks) { return (16 * num_blocks + 63) / 64 * 64; }
     static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        const uint32_t e = s[PANEL_ROWS * j + row];
+        const uint32_t e = byte_at(s + PANEL_ROWS * j + row);
         return f32(e < 2 ? 0x00200000u << e : (e - 1) << 23);
     }
     static __device__ __forceinline__ float offset(const uint8_t*, int, int) { return 0.0f; }

@@ -1,5 +1,7 @@
 //! The rotation on a device.
 
+use cudarc::driver::DeviceRepr;
+
 use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, launch};
 
 use super::{RopeStyle, RopeTable};
@@ -32,7 +34,34 @@ impl DeviceRopeTable {
     pub fn num_positions(&self) -> usize {
         self.num_positions
     }
+
+    /// Elements of each head that turn.
+    pub(crate) fn rotary_dims(&self) -> usize {
+        2 * self.num_pairs
+    }
+
+    pub(crate) fn rotation(&self, cuda: &Cuda, style: RopeStyle) -> Rotation {
+        Rotation {
+            cos: self.cos.ptr(cuda),
+            sin: self.sin.ptr(cuda),
+            num_pairs: self.num_pairs as i32,
+            is_interleaved: i32::from(style == RopeStyle::Interleaved),
+        }
+    }
 }
+
+/// `Rotation` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rotation {
+    cos: u64,
+    sin: u64,
+    num_pairs: i32,
+    is_interleaved: i32,
+}
+
+// SAFETY: two addresses and two numbers in C order, as the kernels declare them.
+unsafe impl DeviceRepr for Rotation {}
 
 /// Turns every head of every token to its position, where it stands: `x` `[num_tokens, num_heads, head_dim]`. Every
 /// position is below `end_position`.
@@ -59,14 +88,12 @@ pub fn rope(
         "rope: positions below {end_position} in a table of {}",
         table.num_positions
     );
-    let kernel = &cuda.kernels.rope;
-    let is_interleaved = i32::from(style == RopeStyle::Interleaved);
+    let (kernel, rotation) = (&cuda.kernels.rope, table.rotation(cuda, style));
     // SAFETY: the table has every position, and `x` a row of heads for each token.
     unsafe {
         launch!(
             cuda, kernel, Grid::new(num_tokens, 256);
-            table.cos.ptr(cuda), table.sin.ptr(cuda), table.num_pairs as i32, is_interleaved,
-            positions.ptr(cuda), num_heads as i32, head_dim as i32, x.ptr(cuda),
+            rotation, positions.ptr(cuda), num_heads as i32, head_dim as i32, x.ptr(cuda),
         );
     }
 }

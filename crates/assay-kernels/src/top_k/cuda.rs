@@ -2,6 +2,9 @@
 
 use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, launch};
 
+/// Indices with their values, best first.
+pub type BestOfRow = Vec<(u32, f32)>;
+
 /// Values that one block of threads sorts.
 const SLICE: usize = 1024;
 /// Keys that the last block can sort: 32 KiB of its shared memory.
@@ -20,7 +23,7 @@ pub fn top_k(
     values: &DeviceBuffer<f32>,
     len: usize,
     k: usize,
-) -> Result<Option<Vec<Vec<(u32, f32)>>>, CudaError> {
+) -> Result<Option<Vec<BestOfRow>>, CudaError> {
     assert!(
         len > 0 && values.len().is_multiple_of(len) && u32::try_from(len).is_ok(),
         "values are not whole rows"

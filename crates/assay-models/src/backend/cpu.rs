@@ -11,7 +11,7 @@ use assay_kernels::rope::{RopeStyle, RopeTable, rope};
 use assay_kernels::silu_mul::silu_mul;
 use assay_kernels::softcap::softcap;
 
-use super::Backend;
+use super::{Backend, Heads, Product};
 use crate::error::ModelError;
 use crate::forward::{ForwardError, KvBlockCopy, TokenId};
 use crate::pass::Pass;
@@ -127,28 +127,36 @@ impl Backend for Compute {
         input.into_buffer()
     }
 
-    fn matmul(
-        &self,
-        w: &PackedMatrix,
-        x: &Activations<'_>,
-        bias: Option<&Vec<f32>>,
-        out: &mut Vec<f32>,
-    ) {
-        matmul(self, w, x, bias.map(Vec::as_slice), out);
+    fn matmul(&self, x: &Activations<'_>, products: &mut [Product<'_, Self>]) {
+        for Product { w, bias, out } in products {
+            matmul(self, w, x, bias.map(Vec::as_slice), out);
+        }
     }
 
-    fn rope(
+    fn rope_kv_write(
         &self,
         pass: &Pass<'_, Self>,
-        table: &RopeTable,
-        style: RopeStyle,
-        x: &mut Vec<f32>,
-        [num_heads, head_dim]: [usize; 2],
+        (table, style): (&RopeTable, RopeStyle),
+        layer: &mut KvLayer,
+        heads: Heads,
+        [q, k]: [&mut Vec<f32>; 2],
+        v: &Vec<f32>,
     ) {
-        rope(self, table, style, pass.positions, x, num_heads, head_dim);
-    }
-
-    fn kv_write(&self, pass: &Pass<'_, Self>, layer: &mut KvLayer, k: &Vec<f32>, v: &Vec<f32>) {
+        let Heads {
+            num_heads,
+            num_kv_heads,
+            head_dim,
+        } = heads;
+        rope(self, table, style, pass.positions, q, num_heads, head_dim);
+        rope(
+            self,
+            table,
+            style,
+            pass.positions,
+            k,
+            num_kv_heads,
+            head_dim,
+        );
         kv_write(self, layer, pass.spans, k, v);
     }
 
@@ -163,11 +171,11 @@ impl Backend for Compute {
         attention(self, params, layer, pass.spans, q, out);
     }
 
-    fn silu_mul(&self, gate: &Vec<f32>, up: &Vec<f32>, out: &mut Vec<f32>) {
+    fn silu_mul(&self, gate: &Vec<f32>, up: &Vec<f32>, _n: usize, out: &mut Vec<f32>) {
         silu_mul(self, gate, up, out);
     }
 
-    fn gelu_mul(&self, gate: &Vec<f32>, up: &Vec<f32>, out: &mut Vec<f32>) {
+    fn gelu_mul(&self, gate: &Vec<f32>, up: &Vec<f32>, _n: usize, out: &mut Vec<f32>) {
         gelu_mul(self, gate, up, out);
     }
 

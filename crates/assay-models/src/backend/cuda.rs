@@ -4,23 +4,23 @@ use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use assay_kernels::Compute;
-use assay_kernels::attention::cuda::{DeviceKvLayer, DeviceSpans, attention, kv_write};
+use assay_kernels::attention::cuda::{DeviceKvLayer, DeviceSpans, attention, rope_kv_write};
 use assay_kernels::attention::{AttentionParams, SequenceSpan};
 use assay_kernels::cuda::{Cuda, DeviceBuffer, Recordings};
 use assay_kernels::embed::cuda::{DeviceTokenIds, embed, gather_rows};
 use assay_kernels::gelu_mul::cuda::gelu_mul;
 use assay_kernels::matmul::PackedMatrix;
-use assay_kernels::matmul::cuda::{DeviceMatrix, matmul};
+use assay_kernels::matmul::cuda::{self as device, DeviceMatrix, matmul};
 use assay_kernels::quantize::ActivationProfile;
 use assay_kernels::quantize::cuda::DeviceActivations;
 use assay_kernels::residual::cuda as residual;
 use assay_kernels::rms_norm::cuda::{rms_norm, rms_norm_in_place};
-use assay_kernels::rope::cuda::{DeviceRopeTable, rope};
+use assay_kernels::rope::cuda::DeviceRopeTable;
 use assay_kernels::rope::{RopeStyle, RopeTable};
 use assay_kernels::silu_mul::cuda::silu_mul;
 use assay_kernels::softcap::cuda::softcap;
 
-use super::Backend;
+use super::{Backend, Heads, Product};
 use crate::error::ModelError;
 use crate::forward::{ForwardError, KvBlockCopy, TokenId};
 use crate::pass::Pass;
@@ -47,7 +47,33 @@ impl CudaBackend {
 /// Rows of a pass that is worth recording: those of longer ones take longer than their launches.
 const MAX_RECORDED_ROWS: usize = 32;
 
-type Rows = DeviceBuffer<f32>;
+type Vector = DeviceBuffer<f32>;
+
+/// Rows, and their integers where the op that made the rows made them too.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    values: DeviceBuffer<f32>,
+    integers: DeviceActivations,
+    has_integers: bool,
+}
+
+impl Rows {
+    /// Rows of `n` to be written, and their integers if rows of `n` can have some.
+    fn with_integers(
+        &mut self,
+        n: usize,
+    ) -> (&mut DeviceBuffer<f32>, Option<&mut DeviceActivations>) {
+        self.has_integers = n.is_multiple_of(32);
+        let integers = self.has_integers.then_some(&mut self.integers);
+        (&mut self.values, integers)
+    }
+
+    /// Rows to be written or changed, whose integers are then no more theirs.
+    fn changed(&mut self) -> &mut DeviceBuffer<f32> {
+        self.has_integers = false;
+        &mut self.values
+    }
+}
 
 /// A pass's batch on the device.
 #[derive(Debug, Default)]
@@ -69,9 +95,12 @@ pub(crate) struct DeviceInput<'x> {
 
 impl DeviceInput<'_> {
     fn quantized(&self) -> &DeviceActivations {
+        if self.rows.has_integers {
+            return &self.rows.integers;
+        }
         self.quantized.get_or_init(|| {
             let mut quantized = self.spare.take();
-            quantized.quantize(self.cuda, self.rows, self.k);
+            quantized.quantize(self.cuda, &self.rows.values, self.k);
             quantized
         })
     }
@@ -79,7 +108,7 @@ impl DeviceInput<'_> {
 
 impl Backend for CudaBackend {
     type Matrix = DeviceMatrix;
-    type Vector = Rows;
+    type Vector = Vector;
     type Rows = Rows;
     type Quantized = DeviceActivations;
     type Input<'x> = DeviceInput<'x>;
@@ -95,7 +124,7 @@ impl Backend for CudaBackend {
         Ok(DeviceMatrix::upload(&self.cuda, &packed)?)
     }
 
-    fn load_vector(&self, values: Vec<f32>) -> Result<Rows, ModelError> {
+    fn load_vector(&self, values: Vec<f32>) -> Result<Vector, ModelError> {
         Ok(DeviceBuffer::upload(&self.cuda, &values)?)
     }
 
@@ -147,45 +176,55 @@ impl Backend for CudaBackend {
     }
 
     fn resize(&self, rows: &mut Rows, len: usize) {
-        rows.sized(&self.cuda, len);
+        rows.changed().sized(&self.cuda, len);
     }
 
     fn take(&self, rows: &mut Rows) -> Vec<f32> {
         // After a fault every row is NaN: whoever scores one fails, and the next pass tells why.
-        rows.read(&self.cuda, 0, rows.len())
-            .unwrap_or_else(|_| vec![f32::NAN; rows.len()])
+        let len = rows.values.len();
+        rows.values
+            .read(&self.cuda, 0, len)
+            .unwrap_or_else(|_| vec![f32::NAN; len])
     }
 
     fn gather_wanted(&self, pass: &Pass<'_, Self>, x: &Rows, n: usize, out: &mut Rows) {
-        gather_rows(&self.cuda, x, &pass.batch.logit_rows, n, out);
+        gather_rows(
+            &self.cuda,
+            &x.values,
+            &pass.batch.logit_rows,
+            n,
+            out.changed(),
+        );
     }
 
     fn copy_rows(&self, x: &Rows, n: usize, start: usize, num_rows: usize, out: &mut Rows) {
-        out.copy_part(&self.cuda, x, start * n, num_rows * n);
+        out.changed()
+            .copy_part(&self.cuda, &x.values, start * n, num_rows * n);
     }
 
     fn embed(&self, pass: &Pass<'_, Self>, table: &DeviceMatrix, out: &mut Rows) {
-        embed(&self.cuda, table, &pass.batch.token_ids, out);
+        embed(&self.cuda, table, &pass.batch.token_ids, out.changed());
     }
 
     fn scale(&self, x: &mut Rows, factor: f32) {
-        residual::scale(&self.cuda, x, factor);
+        residual::scale(&self.cuda, x.changed(), factor);
     }
 
-    fn add_bias(&self, x: &mut Rows, bias: &Rows) {
-        residual::add_bias(&self.cuda, x, bias);
+    fn add_bias(&self, x: &mut Rows, bias: &Vector) {
+        residual::add_bias(&self.cuda, x.changed(), bias);
     }
 
     fn add(&self, out: &mut Rows, x: &Rows) {
-        residual::add(&self.cuda, out, x);
+        residual::add(&self.cuda, out.changed(), &x.values);
     }
 
-    fn rms_norm(&self, x: &Rows, weight: &Rows, eps: f32, out: &mut Rows) {
-        rms_norm(&self.cuda, x, weight, eps, out);
+    fn rms_norm(&self, x: &Rows, weight: &Vector, eps: f32, out: &mut Rows) {
+        let (out, integers) = out.with_integers(weight.len());
+        rms_norm(&self.cuda, &x.values, weight, eps, out, integers);
     }
 
-    fn rms_norm_in_place(&self, x: &mut Rows, weight: &Rows, eps: f32) {
-        rms_norm_in_place(&self.cuda, x, weight, eps);
+    fn rms_norm_in_place(&self, x: &mut Rows, weight: &Vector, eps: f32) {
+        rms_norm_in_place(&self.cuda, x.changed(), weight, eps);
     }
 
     fn input<'x>(
@@ -209,33 +248,43 @@ impl Backend for CudaBackend {
         input.quantized.into_inner().unwrap_or(spare)
     }
 
-    fn matmul(&self, w: &DeviceMatrix, x: &DeviceInput<'_>, bias: Option<&Rows>, out: &mut Rows) {
-        let spare = x.spare.borrow();
-        let quantized = match w.takes_integers() {
-            true => {
-                drop(spare);
-                x.quantized()
-            }
-            false => &*spare,
+    fn matmul(&self, x: &DeviceInput<'_>, products: &mut [Product<'_, Self>]) {
+        let none = DeviceActivations::default();
+        let quantized = match products.iter().any(|product| product.w.takes_integers()) {
+            true => x.quantized(),
+            false => &none,
         };
-        matmul(&self.cuda, w, x.rows, quantized, bias, out);
+        let mut products: Vec<device::Product<'_>> = products
+            .iter_mut()
+            .map(|product| device::Product {
+                w: product.w,
+                bias: product.bias,
+                out: product.out.changed(),
+            })
+            .collect();
+        matmul(&self.cuda, &x.rows.values, quantized, &mut products);
     }
 
-    fn rope(
+    fn rope_kv_write(
         &self,
         pass: &Pass<'_, Self>,
-        table: &DeviceRopeTable,
-        style: RopeStyle,
-        x: &mut Rows,
-        heads: [usize; 2],
+        rotary: (&DeviceRopeTable, RopeStyle),
+        layer: &mut DeviceKvLayer,
+        heads: Heads,
+        [q, k]: [&mut Rows; 2],
+        v: &Rows,
     ) {
-        let spans = pass.batch.spans.borrow();
-        let (positions, end) = (spans.positions(), spans.end_position());
-        rope(&self.cuda, table, style, positions, end, x, heads);
-    }
-
-    fn kv_write(&self, pass: &Pass<'_, Self>, layer: &mut DeviceKvLayer, k: &Rows, v: &Rows) {
-        kv_write(&self.cuda, layer, &pass.batch.spans.borrow(), k, v);
+        let spans = &pass.batch.spans.borrow();
+        let qk = [q.changed(), k.changed()];
+        rope_kv_write(
+            &self.cuda,
+            rotary,
+            layer,
+            spans,
+            heads.num_heads,
+            qk,
+            &v.values,
+        );
     }
 
     fn attention(
@@ -247,18 +296,22 @@ impl Backend for CudaBackend {
         out: &mut Rows,
     ) {
         let spans = &mut pass.batch.spans.borrow_mut();
-        attention(&self.cuda, params, None, layer, spans, q, out);
+        let (out, integers) = out.with_integers(params.num_heads * params.head_dim);
+        let q = &q.values;
+        attention(&self.cuda, (params, None), layer, spans, q, out, integers);
     }
 
-    fn silu_mul(&self, gate: &Rows, up: &Rows, out: &mut Rows) {
-        silu_mul(&self.cuda, gate, up, out);
+    fn silu_mul(&self, gate: &Rows, up: &Rows, n: usize, out: &mut Rows) {
+        let (out, integers) = out.with_integers(n);
+        silu_mul(&self.cuda, &gate.values, &up.values, n, out, integers);
     }
 
-    fn gelu_mul(&self, gate: &Rows, up: &Rows, out: &mut Rows) {
-        gelu_mul(&self.cuda, gate, up, out);
+    fn gelu_mul(&self, gate: &Rows, up: &Rows, n: usize, out: &mut Rows) {
+        let (out, integers) = out.with_integers(n);
+        gelu_mul(&self.cuda, &gate.values, &up.values, n, out, integers);
     }
 
     fn softcap(&self, x: &mut Rows, cap: f32) {
-        softcap(&self.cuda, x, cap);
+        softcap(&self.cuda, x.changed(), cap);
     }
 }

@@ -19,6 +19,23 @@ use crate::error::ModelError;
 use crate::forward::{ForwardError, KvBlockCopy, TokenId};
 use crate::pass::Pass;
 
+/// One of the matrices that multiply the same rows, and where its product goes.
+#[derive(Debug)]
+pub(crate) struct Product<'a, B: Backend> {
+    pub(crate) w: &'a B::Matrix,
+    pub(crate) bias: Option<&'a B::Vector>,
+    /// `[num_tokens, n]`.
+    pub(crate) out: &'a mut B::Rows,
+}
+
+/// Heads of a layer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heads {
+    pub(crate) num_heads: usize,
+    pub(crate) num_kv_heads: usize,
+    pub(crate) head_dim: usize,
+}
+
 /// What a pass needs of the machine that runs it. Shapes are those of the kernels: rows of a known width, row-major.
 ///
 /// A machine that can fail does so once and for all: later ops do nothing, and [`Backend::check`] tells.
@@ -111,29 +128,16 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
     ) -> Self::Input<'x>;
     /// The memory of an input.
     fn into_buffer(input: Self::Input<'_>) -> Self::Quantized;
-    /// `W x + bias`.
-    fn matmul(
-        &self,
-        w: &Self::Matrix,
-        x: &Self::Input<'_>,
-        bias: Option<&Self::Vector>,
-        out: &mut Self::Rows,
-    );
-    /// Rotation of heads to the pass's positions, where they stand.
-    fn rope(
+    /// Each product's `out = W x + bias`.
+    fn matmul(&self, x: &Self::Input<'_>, products: &mut [Product<'_, Self>]);
+    /// Rotation of q and k to the pass's positions, where they stand, then the storage of k and v.
+    fn rope_kv_write(
         &self,
         pass: &Pass<'_, Self>,
-        table: &Self::RopeTable,
-        style: RopeStyle,
-        x: &mut Self::Rows,
-        heads: [usize; 2],
-    );
-    /// Stores K and V of the pass's rows.
-    fn kv_write(
-        &self,
-        pass: &Pass<'_, Self>,
+        rotary: (&Self::RopeTable, RopeStyle),
         layer: &mut Self::KvLayer,
-        k: &Self::Rows,
+        heads: Heads,
+        qk: [&mut Self::Rows; 2],
         v: &Self::Rows,
     );
     /// Attention of the pass's rows over what is stored.
@@ -145,10 +149,10 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
         q: &Self::Rows,
         out: &mut Self::Rows,
     );
-    /// `silu(gate) * up`.
-    fn silu_mul(&self, gate: &Self::Rows, up: &Self::Rows, out: &mut Self::Rows);
-    /// `gelu(gate) * up`.
-    fn gelu_mul(&self, gate: &Self::Rows, up: &Self::Rows, out: &mut Self::Rows);
+    /// `silu(gate) * up`, rows of `n`.
+    fn silu_mul(&self, gate: &Self::Rows, up: &Self::Rows, n: usize, out: &mut Self::Rows);
+    /// `gelu(gate) * up`, rows of `n`.
+    fn gelu_mul(&self, gate: &Self::Rows, up: &Self::Rows, n: usize, out: &mut Self::Rows);
     /// Soft-cap where the values stand.
     fn softcap(&self, x: &mut Self::Rows, cap: f32);
 }

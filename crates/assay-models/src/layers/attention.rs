@@ -5,9 +5,9 @@ use std::sync::Arc;
 use assay_kernels::attention::AttentionParams;
 use assay_kernels::rope::RopeStyle;
 
-use super::linear::Linear;
+use super::linear::{Linear, forward_all};
 use super::norm::RmsNorm;
-use crate::backend::Backend;
+use crate::backend::{Backend, Heads};
 use crate::pass::{Buffers, Pass};
 
 /// How a layer turns its queries and keys; tables are shared by all layers alike.
@@ -69,9 +69,12 @@ impl<B: Backend> Attention<B> {
 
         // 1. q, k, v = W h                                     [T, num_heads | num_kv_heads, head_dim]
         let h = pass.input(&buffers.normed, self.q_proj.k(), &mut buffers.quantized);
-        self.q_proj.forward(backend, &h, num_tokens, q);
-        self.k_proj.forward(backend, &h, num_tokens, k);
-        self.v_proj.forward(backend, &h, num_tokens, v);
+        let projections = [
+            (&self.q_proj, &mut *q),
+            (&self.k_proj, &mut *k),
+            (&self.v_proj, &mut *v),
+        ];
+        forward_all(backend, &h, num_tokens, projections);
         buffers.quantized = B::into_buffer(h);
 
         // 2. Norms of query and key heads, where the architecture has them
@@ -81,12 +84,14 @@ impl<B: Backend> Attention<B> {
         }
 
         // 3. Rotation to each row's position
-        let Rotary { table, style } = &self.rotary;
-        backend.rope(pass, table, *style, q, [self.num_heads, self.head_dim]);
-        backend.rope(pass, table, *style, k, [self.num_kv_heads, self.head_dim]);
-
         // 4. K and V go to the cache, and are read back from it even inside this pass
-        backend.kv_write(pass, kv, k, v);
+        let rotary = (&*self.rotary.table, self.rotary.style);
+        let heads = Heads {
+            num_heads: self.num_heads,
+            num_kv_heads: self.num_kv_heads,
+            head_dim: self.head_dim,
+        };
+        backend.rope_kv_write(pass, rotary, kv, heads, [q, k], v);
 
         // 5. softmax(q k^T scale) v over the keys in sight     [T, num_heads, head_dim]
         let params = AttentionParams {

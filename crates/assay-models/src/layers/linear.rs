@@ -1,7 +1,7 @@
 //! A projection `y = W x`, with the bias and the scale that some files add.
 
 use super::matrix::Matrix;
-use crate::backend::Backend;
+use crate::backend::{Backend, Product};
 
 /// Which comes first where a file gives a projection both a scale and a bias: the format's custom differs by place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,4 +59,28 @@ impl<B: Backend> Linear<B> {
             }
         }
     }
+}
+
+/// `num_tokens` rows `x` through several projections: as [`Linear::forward`] of each, in one go where none has a scale.
+pub(crate) fn forward_all<B: Backend, const N: usize>(
+    backend: &B,
+    x: &B::Input<'_>,
+    num_tokens: usize,
+    projections: [(&Linear<B>, &mut B::Rows); N],
+) {
+    if projections.iter().any(|(linear, _)| linear.scale.is_some()) {
+        for (linear, out) in projections {
+            linear.forward(backend, x, num_tokens, out);
+        }
+        return;
+    }
+    let mut products = projections.map(|(linear, out)| {
+        backend.resize(out, num_tokens * linear.n());
+        Product {
+            w: linear.weight.get(),
+            bias: linear.bias.as_ref(),
+            out,
+        }
+    });
+    backend.matmul(x, &mut products);
 }

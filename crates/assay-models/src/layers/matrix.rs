@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Product};
 
 /// A weight matrix `[n, k]`, shared where two roles use the same tensor (a tied head is stored once).
 #[derive(Debug)]
@@ -63,6 +63,7 @@ impl<B: Backend> Matrix<B> {
         bias: Option<&B::Vector>,
         out: &mut B::Rows,
     ) {
-        backend.matmul(self.get(), x, bias, out);
+        let w = self.get();
+        backend.matmul(x, &mut [Product { w, bias, out }]);
     }
 }

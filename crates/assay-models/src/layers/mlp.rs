@@ -1,6 +1,6 @@
 //! The gated feed-forward block: `down(act(gate(h)) * up(h))`.
 
-use super::linear::Linear;
+use super::linear::{Linear, forward_all};
 use crate::backend::Backend;
 use crate::pass::{Buffers, Pass};
 
@@ -33,15 +33,16 @@ impl<B: Backend> GatedMlp<B> {
 
         // 1. gate, up = W_gate h, W_up h                       [T, intermediate_size]
         let h = pass.input(&buffers.normed, self.gate_proj.k(), &mut buffers.quantized);
-        self.gate_proj.forward(backend, &h, num_tokens, gate);
-        self.up_proj.forward(backend, &h, num_tokens, up);
+        let projections = [(&self.gate_proj, &mut *gate), (&self.up_proj, &mut *up)];
+        forward_all(backend, &h, num_tokens, projections);
         buffers.quantized = B::into_buffer(h);
 
         // 2. act(gate) * up                                    [T, intermediate_size]
-        backend.resize(gated, num_tokens * self.gate_proj.n());
+        let n = self.gate_proj.n();
+        backend.resize(gated, num_tokens * n);
         match self.activation {
-            Activation::Silu => backend.silu_mul(gate, up, gated),
-            Activation::GeluTanh => backend.gelu_mul(gate, up, gated),
+            Activation::Silu => backend.silu_mul(gate, up, n, gated),
+            Activation::GeluTanh => backend.gelu_mul(gate, up, n, gated),
         }
 
         // 3. W_down                                            [T, hidden_size]
