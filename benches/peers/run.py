@@ -80,7 +80,7 @@ def build_peer(python, compiler_flags):
     say("building llama.cpp; this takes a while")
     environment = {
         **os.environ,
-        "CMAKE_ARGS": "-DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release",
+        "CMAKE_ARGS": "-DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release -DLLAVA_BUILD=OFF",
         "CFLAGS": compiler_flags,
         "CXXFLAGS": compiler_flags,
     }

@@ -146,6 +146,16 @@ impl Conversation {
         Ok(())
     }
 
+    /// The conversation as the template takes it: words that look like control tokens stay words.
+    fn messages(&self) -> Value {
+        let tokenizer = &self.loaded.tokenizer;
+        let messages = self.messages.iter().map(|message| {
+            let words = message["content"].as_str().unwrap_or_default();
+            json!({"role": message["role"], "content": tokenizer.mark_literal(words)})
+        });
+        messages.collect()
+    }
+
     fn prompt(&self) -> Result<Vec<u32>> {
         let template = self
             .loaded
@@ -156,7 +166,7 @@ impl Conversation {
             date: self.template_date,
             ..RenderOptions::default()
         };
-        let text = template.render(&Value::Array(self.messages.clone()), &options)?;
+        let text = template.render(&self.messages(), &options)?;
         let encoding = EncodeOptions {
             add_special: SpecialTokens::Omit,
             parse_special: SpecialText::Parse,
@@ -191,6 +201,7 @@ impl Conversation {
             stop: Vec::new(),
             end_token_ids: self.loaded.tokenizer.end_token_ids().to_vec(),
             prompt_logprobs: None,
+            named_token_ids: Vec::new(),
             constraint: None,
         }
     }

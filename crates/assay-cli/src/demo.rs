@@ -56,6 +56,8 @@ fn ask(url: &str, key: Option<&str>) -> Result<Value> {
         "messages": [{"role": "user", "content": QUESTION}],
         "max_tokens": MAX_TOKENS,
         "temperature": 0,
+        // Greedy replies do not depend on it; printed, it should be the same on every run.
+        "seed": 0,
         "logprobs": true,
         "top_logprobs": OTHERS_SHOWN + 1,
     });

@@ -1,5 +1,6 @@
-//! SHA-256 of model files, remembered by path, size, inode and modification time, so that a start reads
-//! a file once.
+//! SHA-256 of model files, remembered by path, size, inode and times, so that a start reads a file once.
+//!
+//! The time of the last change to the inode is among them: whoever sets the modification time back moves it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -22,6 +23,8 @@ struct Remembered {
     inode: u64,
     mtime: i64,
     mtime_nanos: i64,
+    ctime: i64,
+    ctime_nanos: i64,
     sha256: String,
 }
 
@@ -74,6 +77,8 @@ fn probe(path: &Path) -> std::io::Result<Remembered> {
         inode: meta.ino(),
         mtime: meta.mtime(),
         mtime_nanos: meta.mtime_nsec(),
+        ctime: meta.ctime(),
+        ctime_nanos: meta.ctime_nsec(),
         sha256: String::new(),
     })
 }

@@ -23,13 +23,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::config::{ModelArgs, ServeArgs, StoreArgs};
+use crate::config::{LogFormat, ModelArgs, ServeArgs, StoreArgs};
 
 /// Answers from open language models, with exact and repeatable probabilities.
 #[derive(Parser)]
-#[command(name = "assay", version, about)]
+#[command(
+    name = "assay",
+    version,
+    about = "Answers from open language models, with exact and repeatable probabilities",
+    after_help = "Exit status: 0 done; 1 failed; 2 wrong usage; 3 `bench` found the machine busy."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -84,7 +89,13 @@ enum Command {
 const BUSY: u8 = 3;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    for name in config::unknown_variables(&Cli::command()) {
+        eprintln!(
+            "warning: the variable {name} is no setting of assay; see --help for their names"
+        );
+    }
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -108,8 +119,14 @@ fn run(command: Command) -> Result<()> {
             demo::run(serve.resolve()?, after)
         }
         Command::Serve(args) => serve::run(args.resolve()?),
-        Command::Chat { model, chat } => chat::run(model.resolve()?, chat),
-        Command::Score { model, score } => score::run(model.resolve()?, &score),
+        Command::Chat { model, chat } => {
+            serve::start_logging(LogFormat::Text, "warn");
+            chat::run(model.resolve()?, chat)
+        }
+        Command::Score { model, score } => {
+            serve::start_logging(LogFormat::Text, "warn");
+            score::run(model.resolve()?, &score)
+        }
         Command::Bench(args) => bench::run(args),
         Command::Pull { name, store } => {
             let store = store.resolve()?;
@@ -137,8 +154,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -152,5 +167,18 @@ mod tests {
             assert!(error.to_string().contains(flag), "{error}");
         }
         assert!(parsed(&["pull", "gemma-3-270m", "--cache-dir", "x"]).is_ok());
+    }
+
+    #[test]
+    fn a_variable_that_is_no_setting_is_named() {
+        let names = [
+            "HOME",
+            "ASSAY_MODEL",
+            "ASSAY_THREADS",
+            "ASSAY_THREAD",
+            "ASSAY_PORT",
+        ];
+        let unknown = config::unknown_among(&Cli::command(), names.map(str::to_owned));
+        assert_eq!(unknown, ["ASSAY_THREAD"]);
     }
 }

@@ -63,6 +63,12 @@ pub(crate) async fn serve(
     let address = listener.local_addr()?;
     let (trigger, shutdown) = shutdown_channel();
     forward_signals(trigger)?;
+    if loaded.template.is_none() {
+        tracing::warn!(
+            model = loaded.model_id,
+            "the file has no chat template: chat requests will be refused"
+        );
+    }
     let state = AppState::new(
         loaded.engine,
         loaded.tokenizer,

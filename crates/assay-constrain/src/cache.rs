@@ -1,4 +1,4 @@
-//! The most recently used constraints, by schema text.
+//! The most recently used constraints, by their text.
 
 use std::collections::VecDeque;
 

@@ -6,22 +6,20 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use llguidance::api::{ParserLimits, StopReason, TopLevelGrammar};
+use llguidance::api::{ParserLimits, StopReason};
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv};
-use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
-use serde_json::Value;
+use llguidance::{Matcher, ParserFactory};
 
 use crate::error::ConstraintError;
+use crate::source::Source;
 
 /// How long a caller waits. The work itself is bounded by the limits below.
 const COMPILE_SECONDS: u64 = 5;
 /// Compilations at once, those that nobody waits for any more included.
 const COMPILATIONS_MAX: usize = 4;
-/// The compiler recurses along nesting and references; `schema` bounds both, this carries them.
+/// The compiler recurses along nesting and references; `source` bounds both, this carries them.
 const STACK_BYTES: usize = 32 << 20;
-/// White space between JSON tokens, bounded so that a reply cannot drown in it.
-const WHITE_SPACE: &str = r"[ \t\n\r]{1,64}";
 
 pub(crate) struct Compiler {
     parsers: ParserFactory,
@@ -50,8 +48,8 @@ impl Compiler {
         })
     }
 
-    /// Compiles a prepared schema to a matcher at its start.
-    pub(crate) fn compile(self: &Arc<Self>, schema: Value) -> Result<Matcher, ConstraintError> {
+    /// Compiles a checked source to a matcher at its start.
+    pub(crate) fn compile(self: &Arc<Self>, source: Source) -> Result<Matcher, ConstraintError> {
         let permit = Permit::take(self).ok_or(ConstraintError::Busy)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         thread::Builder::new()
@@ -59,7 +57,7 @@ impl Compiler {
             .stack_size(STACK_BYTES)
             .spawn(move || {
                 // The caller may have given up; then the result is dropped.
-                let _ = sender.send(permit.compiler.run(schema));
+                let _ = sender.send(permit.compiler.run(source));
             })
             .map_err(|_| ConstraintError::Busy)?;
         match receiver.recv_timeout(Duration::from_secs(COMPILE_SECONDS)) {
@@ -73,18 +71,10 @@ impl Compiler {
         }
     }
 
-    fn run(&self, mut schema: Value) -> Result<Matcher, ConstraintError> {
-        let options = JsonCompileOptions {
-            whitespace_pattern: Some(WHITE_SPACE.to_owned()),
-            lenient: false,
-            coerce_one_of: false,
-            ..JsonCompileOptions::default()
-        };
-        options.apply_to(&mut schema);
-        let grammar = TopLevelGrammar::from_json_schema(schema);
+    fn run(&self, source: Source) -> Result<Matcher, ConstraintError> {
         let parser = self
             .parsers
-            .create_parser(grammar)
+            .create_parser(source.into_grammar())
             .map_err(|error| classify(&error))?;
         let mut matcher = Matcher::new(Ok(parser));
         // A grammar that no token can begin shows here, not in the middle of a request.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a schema did not become a constraint.
+/// Why a schema, regular expression, choice or grammar did not become a constraint.
 ///
 /// Paths are written as a program would: `.properties.a.items`, `.anyOf[1]`; the root's is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -28,9 +28,11 @@ pub enum ConstraintError {
         /// What is wrong.
         reason: String,
     },
-    /// The schema is longer than the limit, as compact JSON.
-    #[error("the schema has {bytes} bytes of JSON; the limit is {limit}")]
+    /// Longer than the limit; a schema as compact JSON.
+    #[error("the {what} has {bytes} bytes; the limit is {limit}")]
     TooLarge {
+        /// What is too long.
+        what: &'static str,
         /// Its length.
         bytes: usize,
         /// The limit.
@@ -42,26 +44,26 @@ pub enum ConstraintError {
         /// The limit.
         limit: usize,
     },
-    /// No text satisfies the schema.
-    #[error("no value satisfies the schema: {reason}")]
+    /// No text satisfies it.
+    #[error("nothing satisfies it: {reason}")]
     Unsatisfiable {
         /// As far as it is known.
         reason: String,
     },
-    /// The grammar compiler refused the schema as a whole.
-    #[error("the schema cannot be enforced: {reason}")]
+    /// The grammar compiler refused it as a whole.
+    #[error("it cannot be enforced: {reason}")]
     Rejected {
         /// Its own words.
         reason: String,
     },
     /// Compiling takes too long; nothing was kept.
-    #[error("the schema takes longer than {seconds} s to compile")]
+    #[error("it takes longer than {seconds} s to compile")]
     TooSlow {
         /// The limit.
         seconds: u64,
     },
-    /// Too many schemas are being compiled at once.
-    #[error("too many schemas are being compiled; try again")]
+    /// Too many constraints are being compiled at once.
+    #[error("too many constraints are being compiled; try again")]
     Busy,
     /// The vocabulary has no token that ends a reply.
     #[error("the vocabulary has no token that ends a reply")]
@@ -117,7 +119,7 @@ pub enum MatchError {
 
 fn place(path: &str) -> String {
     if path.is_empty() {
-        "at the schema's top".to_owned()
+        "at the top".to_owned()
     } else {
         format!("at `{path}`")
     }

@@ -10,6 +10,7 @@ use crate::cache::RecentlyUsed;
 use crate::compiler::Compiler;
 use crate::error::ConstraintError;
 use crate::schema;
+use crate::source::Source;
 use crate::vocabulary::token_environment;
 
 /// Constraints kept for requests to come.
@@ -78,18 +79,38 @@ impl ConstraintFactory {
     /// Whatever cannot be enforced in full, by keyword and path. **Cost**: milliseconds, at most
     /// seconds; blocks.
     pub fn compile_json_schema(&self, schema: &Value) -> Result<Constraint, ConstraintError> {
-        let key = schema::bounded_text(schema)?;
-        if let Some(constraint) = self.cache().get(&key) {
-            return Ok(constraint);
-        }
-        let prepared = schema::prepare(schema)?;
-        let start = self.compiler.compile(prepared)?;
-        let constraint = Constraint {
-            start: Arc::new(Mutex::new(start)),
-            vocabulary: Arc::clone(&self.vocabulary),
-        };
-        self.cache().insert(key, constraint.clone());
-        Ok(constraint)
+        // The bound comes first: it is what makes the walk over the schema cheap.
+        let key = format!("schema {}", schema::bounded_text(schema)?);
+        self.compiled(key, || Source::json_schema(schema))
+    }
+
+    /// A constraint to text that `regex` matches as a whole. Syntax of the `regex` crate without
+    /// look-around and word boundaries; `^` and `$` may stand at its ends.
+    ///
+    /// # Errors
+    /// As [`ConstraintFactory::compile_json_schema`].
+    pub fn compile_regex(&self, regex: &str) -> Result<Constraint, ConstraintError> {
+        let source = Source::regex(regex)?;
+        self.compiled(source.key(), || Ok(source))
+    }
+
+    /// A constraint to exactly one of `options`, none of them empty.
+    ///
+    /// # Errors
+    /// As [`ConstraintFactory::compile_json_schema`].
+    pub fn compile_choice(&self, options: &[String]) -> Result<Constraint, ConstraintError> {
+        let source = Source::choice(options)?;
+        self.compiled(source.key(), || Ok(source))
+    }
+
+    /// A constraint to text that derives from `start` of a grammar in llguidance's dialect of Lark.
+    /// What is not a plain language of texts (attributes, special tokens, other grammars) is refused.
+    ///
+    /// # Errors
+    /// As [`ConstraintFactory::compile_json_schema`].
+    pub fn compile_grammar(&self, grammar: &str) -> Result<Constraint, ConstraintError> {
+        let source = Source::lark(grammar)?;
+        self.compiled(source.key(), || Ok(source))
     }
 
     /// A constraint to any JSON object.
@@ -98,6 +119,24 @@ impl ConstraintFactory {
     /// As [`ConstraintFactory::compile_json_schema`], of the moment or the vocabulary only.
     pub fn compile_json_object(&self) -> Result<Constraint, ConstraintError> {
         self.compile_json_schema(&json!({"type": "object"}))
+    }
+
+    /// The constraint kept under `key`, or a new one from what `source` gives.
+    fn compiled(
+        &self,
+        key: String,
+        source: impl FnOnce() -> Result<Source, ConstraintError>,
+    ) -> Result<Constraint, ConstraintError> {
+        if let Some(constraint) = self.cache().get(&key) {
+            return Ok(constraint);
+        }
+        let start = self.compiler.compile(source()?)?;
+        let constraint = Constraint {
+            start: Arc::new(Mutex::new(start)),
+            vocabulary: Arc::clone(&self.vocabulary),
+        };
+        self.cache().insert(key, constraint.clone());
+        Ok(constraint)
     }
 
     fn cache(&self) -> MutexGuard<'_, RecentlyUsed<Constraint>> {

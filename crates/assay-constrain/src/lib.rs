@@ -1,6 +1,7 @@
-//! Constrained generation: from a JSON Schema to the tokens that may come next.
+//! Constrained generation: from a JSON Schema, a regular expression, a choice or a grammar to the tokens
+//! that may come next.
 //!
-//! A [`ConstraintFactory`] belongs to one vocabulary and compiles schemas into [`Constraint`]s; a
+//! A [`ConstraintFactory`] belongs to one vocabulary and compiles them into [`Constraint`]s; a
 //! [`Matcher`] follows one reply through a constraint. Whatever cannot be enforced in full is refused
 //! when it is compiled. Knows no logits, no requests, and no text but the tokens' bytes.
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@ mod factory;
 mod mask;
 mod matcher;
 mod schema;
+mod source;
 mod vocabulary;
 
 pub use error::{ConstraintError, MatchError};

@@ -42,8 +42,14 @@ pub(crate) fn draw_row(
     let num_top = params.top_logprobs as usize;
     let (token_id, scores) = match params.mode {
         LogprobsMode::Raw => {
-            let raw = RawLogprobs::read(compute, logits, row_index, num_top)
-                .map_err(|_| numerical_error)?;
+            let raw = RawLogprobs::read(
+                compute,
+                logits,
+                row_index,
+                num_top,
+                &request.named_token_ids,
+            )
+            .map_err(|_| numerical_error)?;
             let token_id = sampler::draw(compute, row, mask, &request.sampling, owner.seen, key);
             (token_id, raw.of_token(row[token_id as usize]))
         }

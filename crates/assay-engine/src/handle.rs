@@ -198,9 +198,22 @@ impl EngineHandle {
     /// # Errors
     /// [`SubmitError`]; the request then has no effect and the sink no event.
     pub fn submit(&self, request: Request, sink: Box<dyn OutputSink>) -> Result<(), SubmitError> {
+        self.submit_all(vec![(request, sink)])
+    }
+
+    /// Queues requests that belong together: all are taken, in order, or none.
+    ///
+    /// # Errors
+    /// [`SubmitError`], of the first that cannot be taken; none has an effect then.
+    pub fn submit_all(
+        &self,
+        requests: Vec<(Request, Box<dyn OutputSink>)>,
+    ) -> Result<(), SubmitError> {
         let shared = self.shared();
-        request.validate(&shared.info)?;
-        self.check_length(request.prompt_token_ids.len(), request.max_tokens as usize)?;
+        for (request, _) in &requests {
+            request.validate(&shared.info)?;
+            self.check_length(request.prompt_token_ids.len(), request.max_tokens as usize)?;
+        }
         let mut inbox = locked(&shared.inbox);
         match inbox.state {
             EngineState::Running => {}
@@ -215,7 +228,10 @@ impl EngineHandle {
                 queue_limit: shared.queue_limit,
             });
         }
-        inbox.arrivals.push(Arrival { request, sink });
+        let arrivals = requests.into_iter();
+        inbox
+            .arrivals
+            .extend(arrivals.map(|(request, sink)| Arrival { request, sink }));
         shared.changed.notify_all();
         Ok(())
     }

@@ -35,13 +35,13 @@ pub use block_manager::PrefixCache;
 pub use engine::{Engine, EngineConfig, SpawnError};
 pub use handle::{EngineHandle, EngineState, SubmitError};
 pub use output::{
-    Entry, FinishReason, Gone, OutputEvent, OutputSink, PromptToken, RequestError, TokenLogprobs,
-    TokenOutput, TopLogprob, Usage,
+    Entry, FinishReason, Gone, NamedLogprobs, OutputEvent, OutputSink, PromptToken, Pushed,
+    RequestError, TextEnd, TextPipeline, TokenLogprobs, TokenOutput, TopLogprob, Usage,
 };
 pub use prefix_tree::CacheSalt;
 pub use request::{
-    InvalidRequest, LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId,
-    SamplingParams,
+    InvalidRequest, LogprobsMode, LogprobsParams, MAX_NAMED_TOKENS, PromptLogprobsParams, Request,
+    RequestId, SamplingParams,
 };
 pub use speculation::{DraftModel, Speculation};
 pub use stats::EngineStats;

@@ -5,10 +5,11 @@
 //! token's value is computed by the same expression as the list's, so it has the same bits there.
 
 use assay_kernels::Compute;
+use assay_kernels::exp64::{exp64, ln64};
 use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow};
 use assay_models::{Logits, TokenId};
 
-use crate::output::{TokenLogprobs, TopLogprob};
+use crate::output::{NamedLogprobs, TokenLogprobs, TopLogprob};
 use crate::sampler::Distribution;
 
 /// Whether every logit of the row is a number; a row that holds NaN or infinity has no softmax.
@@ -21,10 +22,11 @@ pub fn is_finite(logits: &Logits, row_index: usize) -> bool {
 pub struct RawLogprobs {
     normaliser: LogSumExp,
     top_logprobs: Vec<TopLogprob>,
+    named: Option<NamedLogprobs>,
 }
 
 impl RawLogprobs {
-    /// Reads the normaliser and the `num_top` most likely tokens (all, if there are fewer).
+    /// Reads the normaliser, the `num_top` most likely tokens (all, if there are fewer) and those `named`.
     ///
     /// # Errors
     /// [`NonFiniteRow`] if the row has no softmax.
@@ -33,6 +35,7 @@ impl RawLogprobs {
         logits: &Logits,
         row_index: usize,
         num_top: usize,
+        named: &[TokenId],
     ) -> Result<Self, NonFiniteRow> {
         let normaliser = logits.log_sum_exp(compute, row_index)?;
         let top_logprobs = logits
@@ -44,9 +47,15 @@ impl RawLogprobs {
                 logprob: normaliser.logprob(logit),
             })
             .collect();
+        let row = logits.row(row_index);
+        let candidates = named.iter().map(|&token_id| TopLogprob {
+            token_id,
+            logprob: normaliser.logprob(row[token_id as usize]),
+        });
         Ok(Self {
             normaliser,
             top_logprobs,
+            named: rank_named(candidates.collect()),
         })
     }
 
@@ -55,8 +64,25 @@ impl RawLogprobs {
         TokenLogprobs {
             logprob: self.normaliser.logprob(logit),
             top_logprobs: self.top_logprobs,
+            named: self.named,
         }
     }
+}
+
+/// Ranks the named tokens' scores and adds up their mass, the most likely first; `None` where there are none.
+fn rank_named(mut candidates: Vec<TopLogprob>) -> Option<NamedLogprobs> {
+    candidates.sort_unstable_by(|a, b| {
+        let by_logprob = b.logprob.total_cmp(&a.logprob);
+        by_logprob.then(a.token_id.cmp(&b.token_id))
+    });
+    let most = candidates.first()?.logprob;
+    let mass = candidates
+        .iter()
+        .fold(0.0, |mass, one| mass + exp64(one.logprob - most));
+    Some(NamedLogprobs {
+        candidates,
+        total_logprob: most + ln64(mass),
+    })
 }
 
 /// Raw scores of `token_id` in a row, and its rank: 1 for the most likely token, ties by lower id.
@@ -69,11 +95,12 @@ pub fn score_row(
     row_index: usize,
     token_id: TokenId,
     num_top: usize,
+    named: &[TokenId],
 ) -> Result<(TokenLogprobs, u32), NonFiniteRow> {
     if !is_finite(logits, row_index) {
         return Err(NonFiniteRow);
     }
-    let raw = RawLogprobs::read(compute, logits, row_index, num_top)?;
+    let raw = RawLogprobs::read(compute, logits, row_index, num_top, named)?;
     let row = logits.row(row_index);
     let (before, rest) = row.split_at(token_id as usize);
     let logit = rest[0];
@@ -88,5 +115,6 @@ pub fn processed(distribution: &Distribution, token_id: TokenId, num_top: usize)
     TokenLogprobs {
         logprob: distribution.logprob(token_id),
         top_logprobs: distribution.top_logprobs(num_top),
+        named: None,
     }
 }

@@ -3,6 +3,8 @@
 //! Every field has a range; [`Request::validate`] checks all of them against the model, so that
 //! nothing past `submit` can fail of a bad value. Knows no wire format and no defaults.
 
+use std::collections::BTreeSet;
+
 use assay_constrain::Constraint;
 use assay_models::{ModelInfo, TokenId};
 use thiserror::Error;
@@ -33,6 +35,9 @@ pub struct Request {
     pub logprobs: Option<LogprobsParams>,
     /// Scores of the prompt's own tokens to report; `None` reports none.
     pub prompt_logprobs: Option<PromptLogprobsParams>,
+    /// Tokens whose raw scores ride with every scored token, whatever their rank: each below the vocabulary size, none
+    /// twice, at most [`MAX_NAMED_TOKENS`].
+    pub named_token_ids: Vec<TokenId>,
     /// What the reply must be; tokens outside it are never drawn. Raw scores do not see it.
     pub constraint: Option<Constraint>,
     /// Texts that end the reply; matched on the decoded text, never part of it.
@@ -115,6 +120,9 @@ impl SamplingParams {
 /// Alternatives that may be asked for per token.
 pub const MAX_TOP_LOGPROBS: u32 = 20;
 
+/// Tokens that may be named for their scores.
+pub const MAX_NAMED_TOKENS: usize = 4_096;
+
 /// A field of a [`Request`] outside its range.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: {reason}")]
@@ -192,6 +200,26 @@ impl Request {
                 "at most 20",
             )?;
         }
+        let named = &self.named_token_ids;
+        check(
+            named.len() <= MAX_NAMED_TOKENS && !named.iter().any(past_vocab),
+            "named_token_ids",
+            "at most 4096 ids below the vocabulary size",
+        )?;
+        let distinct: BTreeSet<&TokenId> = named.iter().collect();
+        check(
+            distinct.len() == named.len(),
+            "named_token_ids",
+            "an id occurs twice",
+        )?;
+        check(
+            named.is_empty()
+                || self
+                    .logprobs
+                    .is_none_or(|params| params.mode == LogprobsMode::Raw),
+            "named_token_ids",
+            "only with raw scores",
+        )?;
 
         let sampling = &self.sampling;
         if let Some((id, _)) = sampling.logit_bias.iter().find(|(id, _)| past_vocab(id)) {

@@ -90,7 +90,8 @@ fn read_row(
         .request
         .prompt_logprobs
         .map_or(0, |params| params.top_logprobs as usize);
-    score_row(compute, logits, row_index, token_id, num_top)
+    let named = &owner.request.named_token_ids;
+    score_row(compute, logits, row_index, token_id, num_top, named)
         .map(|(logprobs, rank)| {
             RowOutput::Scored(PromptToken {
                 position: position + 1,

@@ -37,6 +37,8 @@ pub enum ApiError {
     /// The prompt alone leaves no room for a reply.
     #[error("{room} and the prompt alone has {prompt_tokens}: shorten the prompt")]
     PromptTooLong {
+        /// The field that the prompt came from.
+        field: &'static str,
         /// Tokens of the prompt.
         prompt_tokens: TokenCount,
         /// Tokens that fit.
@@ -91,6 +93,9 @@ pub enum ApiError {
     /// The server is on its way down.
     #[error("the server is shutting down and takes no new work")]
     Draining,
+    /// The time to finish what runs was over.
+    #[error("the server shut down before the reply was complete")]
+    CutOff,
     /// The engine does not run.
     #[error("the engine is not running")]
     EngineStopped,
@@ -161,17 +166,11 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::Field(error) => (S::BAD_REQUEST, CLIENT, None, error.param.as_deref()),
-            Self::ReplyTooLong { field, .. } => (
+            Self::ReplyTooLong { field, .. } | Self::PromptTooLong { field, .. } => (
                 S::BAD_REQUEST,
                 CLIENT,
                 Some("context_length_exceeded"),
                 Some(field),
-            ),
-            Self::PromptTooLong { .. } => (
-                S::BAD_REQUEST,
-                CLIENT,
-                Some("context_length_exceeded"),
-                Some("messages"),
             ),
             Self::Template(_) => (S::BAD_REQUEST, CLIENT, None, Some("messages")),
             Self::NoTemplate(_) => (S::BAD_REQUEST, CLIENT, None, Some("model")),
@@ -187,7 +186,7 @@ impl ApiError {
             Self::Unauthorized => (S::UNAUTHORIZED, CLIENT, Some("invalid_api_key"), None),
             Self::ForeignSite(_) => (S::FORBIDDEN, CLIENT, Some("foreign_site"), None),
             Self::QueueFull => (S::TOO_MANY_REQUESTS, OVERLOADED, Some("queue_full"), None),
-            Self::Draining => (
+            Self::Draining | Self::CutOff => (
                 S::SERVICE_UNAVAILABLE,
                 OVERLOADED,
                 Some("shutting_down"),
@@ -236,7 +235,7 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         match self {
-            Self::QueueFull | Self::Draining | Self::EngineStopped => {
+            Self::QueueFull | Self::Draining | Self::CutOff | Self::EngineStopped => {
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
             Self::Unauthorized => {

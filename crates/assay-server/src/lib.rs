@@ -9,6 +9,7 @@ mod body;
 mod config;
 mod convert;
 mod error;
+mod ignored;
 mod layers;
 mod lifecycle;
 mod metrics;

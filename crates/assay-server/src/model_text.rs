@@ -3,11 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use assay_api::FieldError;
-use assay_api::openai::{ChatCompletionRequest, ChatMessage, Content, Role, ToolChoice};
+use assay_api::openai::{
+    ChatCompletionRequest, ChatMessage, Content, Conversation, Role, ToolChoice,
+};
+use assay_api::tokenize::TokenizerInfo;
 use assay_constrain::{ConstraintError, ConstraintFactory};
 use assay_tokenizer::{
-    ChatTemplate, EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate,
-    TemplateError, Tokenizer, display_token,
+    ChatTemplate, EncodeOptions, GenerationPrompt, RenderOptions, SpecialText, SpecialTokens,
+    TemplateDate, TemplateError, Tokenizer, display_token,
 };
 use serde_json::{Map, Value, json};
 
@@ -59,7 +62,7 @@ impl ModelText {
 
     /// Text and raw bytes of a token by itself; nothing for a row's padding past the vocabulary.
     pub(crate) fn spell(&self, token_id: u32) -> (String, Vec<u8>) {
-        let bytes = self.tokenizer.token_bytes(token_id).unwrap_or_default();
+        let bytes = self.token_bytes(token_id);
         (display_token(bytes), bytes.to_vec())
     }
 
@@ -79,22 +82,19 @@ impl ModelText {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Decides what becomes of a request's tools. A model that its template cannot tell of tools answers
+    /// Decides what becomes of a chat's tools. A model that its template cannot tell of tools answers
     /// plainly, and `tools` joins the ignored fields.
     ///
     /// # Errors
     /// The model could call a tool, and its calls are not read yet.
     pub(crate) fn settle_tools(&self, chat: &mut ChatCompletionRequest) -> Result<(), ApiError> {
-        if chat.tools.is_empty() {
+        let conversation = &mut chat.conversation;
+        if conversation.tools.is_empty() {
             return Ok(());
         }
-        let takes_tools = self
-            .template
-            .as_ref()
-            .is_some_and(ChatTemplate::takes_tools);
-        match chat.tool_choice {
-            _ if !takes_tools => {
-                chat.tools.clear();
+        match conversation.tool_choice {
+            _ if !self.takes_tools() => {
+                conversation.tools.clear();
                 chat.ignored.push("tools".to_owned());
                 Ok(())
             }
@@ -106,31 +106,27 @@ impl ModelText {
         }
     }
 
+    fn takes_tools(&self) -> bool {
+        let template = self.template.as_ref();
+        template.is_some_and(ChatTemplate::takes_tools)
+    }
+
     /// Renders the conversation by the model's template and tokenises it; never empty.
     ///
     /// # Errors
     /// There is no template, it refuses the messages, or the text is far past `room`.
     pub(crate) fn chat_prompt(
         &self,
-        chat: &ChatCompletionRequest,
+        conversation: &Conversation,
         room: SequenceRoom,
     ) -> Result<Vec<u32>, ApiError> {
-        let Some(template) = &self.template else {
-            return Err(ApiError::NoTemplate(self.model_id.clone()));
-        };
-        self.check_far_too_long(&chat.messages, room)?;
-        let messages: Value = chat.messages.iter().map(template_message).collect();
-        let options = RenderOptions {
-            arguments: chat.chat_template_kwargs.clone(),
-            tools: (!chat.tools.is_empty()).then(|| Value::Array(chat.tools.clone())),
-            date: self.template_date,
-            ..RenderOptions::default()
-        };
-        let prompt = template.render(&messages, &options)?;
-        let token_ids = self
-            .tokenizer
-            .encode(&prompt, RENDERED)
-            .map_err(|error| ApiError::Internal(error.to_string()))?;
+        let messages = conversation.messages.iter();
+        let num_bytes = messages.map(|one| one.content.num_bytes()).sum();
+        if self.template.is_some() {
+            self.check_far_too_long("messages", num_bytes, room)?;
+        }
+        let prompt = self.render(conversation, true)?;
+        let token_ids = self.encode_rendered(&prompt)?;
         if token_ids.is_empty() {
             let message = "the model's chat template renders these messages to nothing";
             return Err(ApiError::Template(message.to_owned()));
@@ -138,16 +134,121 @@ impl ModelText {
         Ok(token_ids)
     }
 
-    /// Spares the work for conversations that cannot fit whatever their tokens are.
+    /// Renders the conversation by the model's template; its words are marked as such.
+    ///
+    /// # Errors
+    /// There is no template, or it refuses the messages.
+    pub(crate) fn render(
+        &self,
+        conversation: &Conversation,
+        add_generation_prompt: bool,
+    ) -> Result<String, ApiError> {
+        let Some(template) = &self.template else {
+            return Err(ApiError::NoTemplate(self.model_id.clone()));
+        };
+        let messages = conversation.messages.iter();
+        let messages: Value = messages
+            .map(|message| template_message(message, &self.tokenizer))
+            .collect();
+        let tools = &conversation.tools;
+        let options = RenderOptions {
+            generation_prompt: if add_generation_prompt {
+                GenerationPrompt::Add
+            } else {
+                GenerationPrompt::Omit
+            },
+            arguments: conversation.chat_template_kwargs.clone(),
+            tools: (!tools.is_empty()).then(|| Value::Array(tools.clone())),
+            date: self.template_date,
+        };
+        Ok(template.render(&messages, &options)?)
+    }
+
+    /// What clients that tokenise for themselves want to know.
+    pub(crate) fn tokenizer_info(&self, model_max_length: u32) -> TokenizerInfo {
+        let tokenizer = &self.tokenizer;
+        let text = |id: Option<u32>| {
+            id.and_then(|id| tokenizer.token_text(id))
+                .map(str::to_owned)
+        };
+        TokenizerInfo {
+            tokenizer_class: "assay".to_owned(),
+            vocab_size: tokenizer.vocab_size(),
+            model_max_length,
+            bos_token: text(tokenizer.bos()),
+            bos_token_id: tokenizer.bos(),
+            eos_token: text(tokenizer.eos()),
+            eos_token_id: tokenizer.eos(),
+            pad_token: None,
+            unk_token: text(tokenizer.unknown()),
+            end_token_ids: tokenizer.end_token_ids().to_vec(),
+            add_bos_token: tokenizer.added_bos().is_some(),
+            chat_template: tokenizer.chat_template_source().map(str::to_owned),
+        }
+    }
+
+    /// Tokenises the text of a completion's prompt, structure in it included; never empty. `path` names it in errors.
+    ///
+    /// # Errors
+    /// It has no token, or is far past `room`.
+    pub(crate) fn completion_prompt(
+        &self,
+        prompt: &str,
+        path: &str,
+        add_special_tokens: bool,
+        room: SequenceRoom,
+    ) -> Result<Vec<u32>, ApiError> {
+        self.check_far_too_long("prompt", prompt.len(), room)?;
+        let token_ids = self.encode(prompt, add_special_tokens)?;
+        if token_ids.is_empty() {
+            let message =
+                format!("`{path}`: must not be empty: this model has no token to begin with");
+            return Err(FieldError::new(path, message).into());
+        }
+        Ok(token_ids)
+    }
+
+    /// The tokens of a text, structure in it included; with the model's beginning token where it has one.
+    pub(crate) fn encode(&self, text: &str, add_bos: bool) -> Result<Vec<u32>, ApiError> {
+        let mut token_ids = self.encode_rendered(&self.tokenizer.mark_structure(text))?;
+        if let Some(bos) = self.tokenizer.added_bos().filter(|_| add_bos) {
+            token_ids.insert(0, bos);
+        }
+        Ok(token_ids)
+    }
+
+    /// The tokens of a rendered conversation, whose words stay words.
+    pub(crate) fn encode_rendered(&self, prompt: &str) -> Result<Vec<u32>, ApiError> {
+        let token_ids = self.tokenizer.encode(prompt, RENDERED);
+        token_ids.map_err(|error| ApiError::Internal(error.to_string()))
+    }
+
+    /// A rendered conversation as people read it.
+    pub(crate) fn readable(&self, prompt: &str) -> String {
+        self.tokenizer.unmark(prompt).into_owned()
+    }
+
+    /// The bytes of a token; none for a row's padding past the vocabulary.
+    pub(crate) fn token_bytes(&self, token_id: u32) -> &[u8] {
+        self.tokenizer.token_bytes(token_id).unwrap_or_default()
+    }
+
+    /// The bytes of tokens, joined.
+    pub(crate) fn decode(&self, token_ids: &[u32]) -> Vec<u8> {
+        self.tokenizer.decode(token_ids)
+    }
+
+    /// Spares the work for texts that cannot fit whatever their tokens are.
     fn check_far_too_long(
         &self,
-        messages: &[ChatMessage],
+        field: &'static str,
+        num_bytes: usize,
         room: SequenceRoom,
     ) -> Result<(), ApiError> {
-        let num_bytes: usize = messages.iter().map(|one| one.content.num_bytes()).sum();
         let at_least = num_bytes / self.longest_token_bytes / FAR_TOO_LONG;
         match usize::try_from(room.num_tokens) {
             Ok(most) if at_least > most => Err(ApiError::PromptTooLong {
+                field,
                 prompt_tokens: TokenCount::AtLeast(at_least),
                 room,
             }),
@@ -170,8 +271,10 @@ impl From<TemplateError> for ApiError {
     }
 }
 
-/// A message as templates know it; they call a developer's message a system one.
-fn template_message(message: &ChatMessage) -> Value {
+/// A message as templates know it; they call a developer's message a system one. Its words stay words: what
+/// looks like a control token in them never ends a turn or begins one.
+fn template_message(message: &ChatMessage, tokenizer: &Tokenizer) -> Value {
+    let words = |text: &str| json!(tokenizer.mark_literal(text));
     let role = match message.role {
         Role::System | Role::Developer => "system",
         Role::User => "user",
@@ -181,18 +284,18 @@ fn template_message(message: &ChatMessage) -> Value {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(role));
     let content = match &message.content {
-        Content::Text(text) => json!(text),
+        Content::Text(text) => words(text),
         Content::Parts(parts) => parts
             .iter()
-            .map(|text| json!({"type": "text", "text": text}))
+            .map(|text| json!({"type": "text", "text": words(text)}))
             .collect(),
     };
     fields.insert("content".to_owned(), content);
     if let Some(name) = &message.name {
-        fields.insert("name".to_owned(), json!(name));
+        fields.insert("name".to_owned(), words(name));
     }
     if let Some(id) = &message.tool_call_id {
-        fields.insert("tool_call_id".to_owned(), json!(id));
+        fields.insert("tool_call_id".to_owned(), words(id));
     }
     Value::Object(fields)
 }

@@ -8,6 +8,7 @@ use axum::routing::{get, post};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::error::ApiError;
+use crate::ignored;
 use crate::layers::{auth, request_id, site};
 use crate::routes;
 use crate::state::AppState;
@@ -16,6 +17,12 @@ use crate::state::AppState;
 pub fn router(app: AppState) -> Router {
     let mut router = Router::new()
         .route("/v1/chat/completions", post(routes::chat::create))
+        .route("/v1/completions", post(routes::completions::create))
+        .route("/v1/score", post(routes::score::create))
+        .route("/tokenize", post(routes::tokenize::tokenize))
+        .route("/detokenize", post(routes::tokenize::detokenize))
+        .route("/apply-template", post(routes::tokenize::apply_template))
+        .route("/tokenizer_info", get(routes::tokenize::info))
         .route("/v1/models", get(routes::models::list))
         .route("/v1/models/{*id}", get(routes::models::get))
         .route("/health", get(routes::health::health))
@@ -55,6 +62,6 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         .allow_methods(Any)
         // A wildcard would leave out `Authorization`.
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([request_id::X_REQUEST_ID, routes::chat::X_ASSAY_IGNORED]);
+        .expose_headers([request_id::X_REQUEST_ID, ignored::X_ASSAY_IGNORED]);
     Some(layer)
 }

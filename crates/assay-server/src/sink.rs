@@ -1,31 +1,59 @@
-//! The way of one request's events from the engine's thread to the connection's task.
+//! The way of a request's events from the engine's thread to the connection's task.
 //!
 //! The channel holds every event a request can have, so the engine never waits for a slow client; memory is
-//! bounded by what the request may generate. A dropped receiver is a client that has gone.
+//! bounded by what the request may generate and score. A dropped receiver is a client that has gone.
 
-use assay_engine::{Gone, OutputEvent, OutputSink};
+use assay_engine::{Gone, OutputEvent, OutputSink, Request};
 use tokio::sync::mpsc;
 
-/// Engine side.
-#[derive(Debug)]
-pub(crate) struct ChannelSink(mpsc::Sender<OutputEvent>);
+use crate::reply::PromptEvent;
 
-/// Both ends for a request of `num_choices` replies of at most `max_tokens` tokens.
-pub(crate) fn output_channel(
-    num_choices: u32,
-    max_tokens: u32,
-) -> (ChannelSink, mpsc::Receiver<OutputEvent>) {
-    // Per choice a delta for each token, one for text held to the end, and the end; one failure for all.
-    let per_choice = usize::try_from(max_tokens).map_or(usize::MAX, |max| max.saturating_add(2));
-    let num_choices = usize::try_from(num_choices).unwrap_or(usize::MAX);
-    let capacity = per_choice.saturating_mul(num_choices).saturating_add(1);
+/// Engine side, for one prompt of a request.
+#[derive(Debug)]
+pub(crate) struct ChannelSink {
+    sender: mpsc::Sender<PromptEvent>,
+    prompt_index: usize,
+}
+
+/// One receiver for all prompts of a request, and a sink for each, in order.
+pub(crate) fn output_channel<'a>(
+    requests: impl Iterator<Item = (usize, &'a Request)>,
+) -> (Vec<ChannelSink>, mpsc::Receiver<PromptEvent>) {
+    let requests: Vec<_> = requests.collect();
+    let capacity = requests
+        .iter()
+        .map(|(_, request)| num_events(request))
+        .fold(1, usize::saturating_add);
     let (sender, receiver) = mpsc::channel(capacity.min(tokio::sync::Semaphore::MAX_PERMITS));
-    (ChannelSink(sender), receiver)
+    let sinks = requests.iter().map(|&(prompt_index, _)| ChannelSink {
+        sender: sender.clone(),
+        prompt_index,
+    });
+    (sinks.collect(), receiver)
+}
+
+/// Events that a request can have at most: per choice a delta for each token, one for text held to the end, and the
+/// end; one for each scored token of the prompt; one failure for all.
+fn num_events(request: &Request) -> usize {
+    let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let per_choice = as_usize(request.max_tokens).saturating_add(2);
+    let of_prompt = match request.prompt_logprobs {
+        Some(_) => request.prompt_token_ids.len(),
+        None => 0,
+    };
+    per_choice
+        .saturating_mul(as_usize(request.num_choices))
+        .saturating_add(of_prompt)
+        .saturating_add(1)
 }
 
 impl OutputSink for ChannelSink {
     fn send(&mut self, event: OutputEvent) -> Result<(), Gone> {
-        self.0.try_send(event).map_err(|error| {
+        let event = PromptEvent {
+            prompt_index: self.prompt_index,
+            event,
+        };
+        self.sender.try_send(event).map_err(|error| {
             if let mpsc::error::TrySendError::Full(event) = error {
                 tracing::error!(?event, "more events than a request can have");
             }
@@ -34,6 +62,6 @@ impl OutputSink for ChannelSink {
     }
 
     fn is_gone(&self) -> bool {
-        self.0.is_closed()
+        self.sender.is_closed()
     }
 }

@@ -1,18 +1,18 @@
-//! A chat reply as server-sent events: chunks, `[DONE]`; an error after the headers is one `data:` object.
+//! A reply as server-sent events: chunks, `[DONE]`; an error after the headers is one `data:` object.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use assay_api::openai::ChatChunk;
-use assay_engine::OutputEvent;
+use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::convert::response::UsageTotal;
+use crate::convert::reply_shape::ReplyShape;
 use crate::error::ApiError;
-use crate::reply::Reply;
+use crate::reply::{PromptEvent, Reply};
+use crate::state::AppState;
 
 const DONE: &[u8] = b"data: [DONE]\n\n";
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
@@ -20,19 +20,39 @@ const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 /// Events taken together into one write, at most.
 const MAX_EVENTS_PER_WRITE: usize = 64;
 
+/// A reply in the way that was asked for: streamed, or as one object once it is whole.
+pub(crate) async fn answer<S: ReplyShape>(
+    app: &AppState,
+    reply: Reply,
+    shape: S,
+    is_streamed: bool,
+    ignored: &[String],
+) -> Result<Response, ApiError> {
+    let mut response = if is_streamed {
+        respond(reply, shape, app.config().limits.keep_alive)
+    } else {
+        Json(reply.collect(shape).await?).into_response()
+    };
+    crate::ignored::list(ignored, &mut response);
+    Ok(response)
+}
+
 /// The whole stream. Dropping the response body drops the events' receiver, by which the engine learns that
 /// the client has gone.
-pub(crate) fn respond(reply: Reply, keep_alive: Duration) -> Response {
+fn respond<S: ReplyShape>(reply: Reply, mut shape: S, keep_alive: Duration) -> Response {
     let mut opening = Vec::new();
-    for index in 0..reply.head.num_choices {
-        write_data(&mut opening, &reply.head.first_chunk(index));
+    for chunk in shape.opening() {
+        write_data(&mut opening, &chunk);
     }
-    let stream = ChatStream {
+    let stream = ReplyStream {
         reply,
-        usage: UsageTotal::default(),
+        shape,
         state: State::Open,
     };
-    let first = VecDeque::from([Bytes::from(opening)]);
+    let first: VecDeque<Bytes> = (!opening.is_empty())
+        .then(|| opening.into())
+        .into_iter()
+        .collect();
     let frames =
         futures_util::stream::unfold((stream, first), move |(mut stream, mut ready)| async move {
             let frame = match ready.pop_front() {
@@ -62,13 +82,13 @@ enum State {
     Ended,
 }
 
-struct ChatStream {
+struct ReplyStream<S> {
     reply: Reply,
-    usage: UsageTotal,
+    shape: S,
     state: State,
 }
 
-impl ChatStream {
+impl<S: ReplyShape> ReplyStream<S> {
     /// Everything that is ready by now; `None` after the end.
     async fn next_frame(&mut self, keep_alive: Duration) -> Option<Bytes> {
         let mut frame = Vec::new();
@@ -76,7 +96,7 @@ impl ChatStream {
             if self.state == State::Ended {
                 return None;
             }
-            let waited = tokio::time::timeout(keep_alive, self.reply.events.recv()).await;
+            let waited = tokio::time::timeout(keep_alive, self.reply.next()).await;
             let Ok(event) = waited else {
                 return Some(Bytes::from_static(KEEP_ALIVE));
             };
@@ -85,65 +105,37 @@ impl ChatStream {
                 if self.state == State::Ended {
                     break;
                 }
-                match self.reply.events.try_recv() {
-                    Ok(event) => self.take(Some(event), &mut frame),
-                    Err(_) => break,
+                match self.reply.try_next() {
+                    Some(event) => self.take(event, &mut frame),
+                    None => break,
                 }
             }
         }
         Some(frame.into())
     }
 
-    /// Writes what `event` says; `None` is an engine that went away.
-    fn take(&mut self, event: Option<OutputEvent>, frame: &mut Vec<u8>) {
-        let event = event.ok_or(ApiError::EngineStopped);
-        if let Err(error) = event.and_then(|event| self.write_event(event, frame)) {
-            write_data(frame, &error.to_reply().1);
-            frame.extend_from_slice(DONE);
-            self.state = State::Ended;
-        }
-    }
-
-    fn write_event(&mut self, event: OutputEvent, frame: &mut Vec<u8>) -> Result<(), ApiError> {
-        let Reply {
-            app, head, timer, ..
-        } = &mut self.reply;
-        let text = app.text();
-        match event {
-            OutputEvent::Delta {
-                choice_index,
-                entries,
-            } => {
-                timer.text();
-                if let Some(chunk) = head.delta_chunk(choice_index, &entries, text)? {
+    /// Writes what `event` says, and the end after the last.
+    fn take(&mut self, event: Result<PromptEvent, ApiError>, frame: &mut Vec<u8>) {
+        match event.and_then(|event| self.shape.chunks(event)) {
+            Ok(chunks) => {
+                for chunk in chunks {
                     write_data(frame, &chunk);
                 }
-            }
-            OutputEvent::Finished {
-                choice_index,
-                reason,
-                end,
-                usage,
-            } => {
-                self.usage.add(usage);
-                let chunk = head.finish_chunk(choice_index, &reason, end.as_ref(), text)?;
-                write_data(frame, &chunk);
-                if self.usage.num_finished() == head.num_choices {
+                if self.reply.is_finished() {
                     self.finish(frame);
                 }
             }
-            // No chat request asks for scores of its prompt.
-            OutputEvent::Prompt { .. } => {}
-            OutputEvent::Failed(error) => return Err(error.into()),
+            Err(error) => {
+                write_data(frame, &error.to_reply().1);
+                frame.extend_from_slice(DONE);
+                self.state = State::Ended;
+            }
         }
-        Ok(())
     }
 
     fn finish(&mut self, frame: &mut Vec<u8>) {
-        let usage = self.usage.usage();
-        self.reply.timer.completed();
-        let last: Option<ChatChunk> = self.reply.head.usage_chunk(usage);
-        if let Some(chunk) = last {
+        let usage = self.reply.complete();
+        if let Some(chunk) = self.shape.usage_chunk(usage) {
             write_data(frame, &chunk);
         }
         frame.extend_from_slice(DONE);

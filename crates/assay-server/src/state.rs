@@ -1,26 +1,26 @@
-//! What all handlers share, and the way from a chat request to a reply under way.
+//! What all handlers share, and the way from a request to a reply under way.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_api::openai::ChatCompletionRequest;
-use assay_engine::{EngineHandle, EngineState, EngineStats, RequestId};
+use assay_engine::{EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId};
 use assay_tokenizer::{ChatTemplate, Tokenizer};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::body::BodyBudget;
 use crate::config::ServerConfig;
-use crate::convert::request::{self, ModelLimits};
-use crate::convert::response::{ReplyHead, ReplyNames};
+use crate::convert::reply_shape::ReplyNames;
+use crate::convert::request::{ModelLimits, Work};
 use crate::error::{ApiError, SequenceRoom};
 use crate::layers::auth::ApiKeys;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, RequestTimer};
 use crate::model_text::ModelText;
 use crate::random::{random_seed, random_u64};
-use crate::reply::Reply;
+use crate::reply::{PromptEvent, Reply};
 use crate::sink::output_channel;
 
 /// Prompts rendered and tokenised at once; more would only fight for the engine's cores.
@@ -40,6 +40,7 @@ struct Shared {
     body_budget: BodyBudget,
     tokenizing: Arc<Semaphore>,
     next_request: AtomicU64,
+    next_reply: AtomicU64,
 }
 
 impl fmt::Debug for AppState {
@@ -70,6 +71,7 @@ impl AppState {
             body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
             tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
             next_request: AtomicU64::new(0),
+            next_reply: AtomicU64::new(0),
             config,
         }))
     }
@@ -117,6 +119,14 @@ impl AppState {
         self.0.lifecycle.is_draining()
     }
 
+    /// Why a reply broke off: an engine that stops while the server drains did not fail.
+    pub(crate) fn cause(&self, error: ApiError) -> ApiError {
+        match error {
+            ApiError::EngineStopped if self.is_draining() => ApiError::CutOff,
+            error => error,
+        }
+    }
+
     pub(crate) async fn idle(&self) {
         self.0.lifecycle.idle().await;
     }
@@ -144,69 +154,120 @@ impl AppState {
         }
     }
 
-    /// Hands a chat request to the engine.
+    /// Names of a reply whose id begins with `kind`, for a request that named `seed` or left it to us.
+    pub(crate) fn reply_names(&self, kind: &str, seed: Option<i64>) -> ReplyNames {
+        let number = self.0.next_reply.fetch_add(1, Ordering::Relaxed);
+        ReplyNames {
+            id: format!("{kind}-{:016x}{number:08x}", random_u64()),
+            created: unix_seconds(),
+            model: self.config().model_id.clone(),
+            system_fingerprint: self.config().system_fingerprint.clone(),
+            seed: seed.unwrap_or_else(random_seed),
+        }
+    }
+
+    /// Makes a request's work, one piece for each prompt, and hands it to the engine: all of it or none.
     ///
     /// # Errors
     /// The request does not suit the model, or there is no place for it.
-    pub(crate) async fn submit(&self, chat: ChatCompletionRequest) -> Result<Reply, ApiError> {
+    pub(crate) async fn submit<T, B>(&self, build: B) -> Result<(T, Reply), ApiError>
+    where
+        T: Send + 'static,
+        B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<(T, Vec<Work>), ApiError>
+            + Send
+            + 'static,
+    {
         let timer = RequestTimer::start(Arc::clone(&self.0.metrics));
         let Some(running) = self.0.lifecycle.begin() else {
             self.metrics().count_refused();
             return Err(ApiError::Draining);
         };
-        let number = self.0.next_request.fetch_add(1, Ordering::Relaxed);
-        let seed = chat.seed.unwrap_or_else(random_seed);
-        let (chat, request) = self.tokenize(chat, RequestId(number), seed).await?;
-        let names = ReplyNames {
-            id: format!("chatcmpl-{:016x}{number:08x}", random_u64()),
-            created: unix_seconds(),
-            model: self.config().model_id.clone(),
-            system_fingerprint: self.config().system_fingerprint.clone(),
-            seed,
-        };
-        let head = ReplyHead::new(names, &chat, &request);
-        let (sink, events) = output_channel(request.num_choices, request.max_tokens);
-        let submitted = self.0.engine.submit(request, Box::new(sink));
-        if let Err(error) = submitted {
+        let (built, work) = self.with_text(build).await?;
+        let num_prompts = work.len();
+        let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
+        let (events, ready) = self.hand_over(work)?;
+        let counts = (num_prompts, num_choices);
+        Ok((
+            built,
+            Reply::new(self.clone(), events, ready, counts, timer, running),
+        ))
+    }
+
+    /// Events to come, and those that need no engine.
+    fn hand_over(
+        &self,
+        work: Vec<Work>,
+    ) -> Result<(mpsc::Receiver<PromptEvent>, VecDeque<PromptEvent>), ApiError> {
+        let mut requests = Vec::new();
+        let mut ready = VecDeque::new();
+        for (prompt_index, work) in work.into_iter().enumerate() {
+            match work {
+                Work::Engine(request) => {
+                    let number = self.0.next_request.fetch_add(1, Ordering::Relaxed);
+                    let id = RequestId(number);
+                    requests.push((prompt_index, assay_engine::Request { id, ..*request }));
+                }
+                Work::Nothing { prompt_tokens } => ready.push_back(PromptEvent {
+                    prompt_index,
+                    event: nothing(prompt_tokens),
+                }),
+            }
+        }
+        let borrowed = requests.iter().map(|(index, request)| (*index, request));
+        let (sinks, events) = output_channel(borrowed);
+        let with_sinks = std::iter::zip(requests, sinks)
+            .map(|((_, request), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
+        if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {
             let error = ApiError::from(error);
             if matches!(error, ApiError::QueueFull | ApiError::Draining) {
                 self.metrics().count_refused();
             }
             return Err(error);
         }
-        Ok(Reply {
-            app: self.clone(),
-            head,
-            events,
-            timer,
-            _running: running,
-        })
+        Ok((events, ready))
     }
 
-    /// Off the threads that serve connections, as it takes as long as the prompt is long.
-    async fn tokenize(
-        &self,
-        chat: ChatCompletionRequest,
-        id: RequestId,
-        seed: i64,
-    ) -> Result<(ChatCompletionRequest, assay_engine::Request), ApiError> {
+    /// Runs what needs the model's words off the threads that serve connections, as it takes as long as its
+    /// text is long.
+    pub(crate) async fn with_text<T, B>(&self, build: B) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<T, ApiError> + Send + 'static,
+    {
+        let limits = self.limits();
+        let text = Arc::clone(&self.0.text);
+        let permit = Arc::clone(&self.0.tokenizing).acquire_owned().await;
+        let built = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            build(&text, limits)
+        });
+        built
+            .await
+            .map_err(|error| ApiError::Internal(error.to_string()))?
+    }
+
+    fn limits(&self) -> ModelLimits {
         let info = self.0.engine.model_info();
-        let limits = ModelLimits {
+        ModelLimits {
             room: SequenceRoom {
                 num_tokens: self.context_length(),
                 context_length: u32::try_from(info.full_context_length).unwrap_or(u32::MAX),
             },
             vocab_size: u32::try_from(info.vocab_size).unwrap_or(u32::MAX),
-        };
-        let text = Arc::clone(&self.0.text);
-        let permit = Arc::clone(&self.0.tokenizing).acquire_owned().await;
-        let built = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            request::build(id, &chat, seed, &text, limits).map(|request| (chat, request))
-        });
-        built
-            .await
-            .map_err(|error| ApiError::Internal(error.to_string()))?
+        }
+    }
+}
+
+/// The end of a choice for which nothing is to be done.
+fn nothing(prompt_tokens: u32) -> OutputEvent {
+    OutputEvent::Finished {
+        choice_index: 0,
+        reason: assay_engine::FinishReason::Length,
+        end: None,
+        usage: assay_engine::Usage {
+            prompt_tokens,
+            ..assay_engine::Usage::default()
+        },
     }
 }
 

@@ -12,6 +12,7 @@ mod encode;
 mod end_tokens;
 mod error;
 mod fingerprint;
+mod literal_text;
 mod pre_tokenizer;
 mod special_text;
 mod texts;

@@ -3,7 +3,7 @@
 //! The leftmost match wins, the longest on a tie; one pass whatever the text. User-defined tokens always
 //! match; control tokens only when the caller says the text is structure rather than words.
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use crate::error::TokenizerError;
 use crate::vocab::{TokenKind, Vocab};
@@ -63,6 +63,26 @@ impl SpecialMatcher {
         Ok(SpecialMatcher {
             automaton,
             patterns,
+        })
+    }
+
+    /// Where in `text` a token begins whose id passes `wanted`, in bytes, ascending; those inside others too.
+    pub(crate) fn begins<'t>(
+        &'t self,
+        text: &'t str,
+        wanted: impl Fn(u32) -> bool + 't,
+    ) -> impl Iterator<Item = usize> + 't {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let found = self.automaton.find(Input::new(text).range(at..))?;
+                let first = text.get(found.start()..)?.chars().next()?;
+                at = found.start() + first.len_utf8();
+                let pattern = self.patterns.get(found.pattern().as_usize())?;
+                if wanted(pattern.id) {
+                    return Some(found.start());
+                }
+            }
         })
     }
 

@@ -11,6 +11,7 @@ use crate::encode::{Alphabet, Bpe, SentencePiece, WholeWords, mark_spaces};
 use crate::end_tokens::{end_token_ids, special_id};
 use crate::error::TokenizerError;
 use crate::fingerprint::Fingerprint;
+use crate::literal_text;
 use crate::pre_tokenizer::{PreTokenizer, begins_with_bos, takes_whole_words};
 use crate::special_text::{Fragment, SpecialMatcher, Strip};
 use crate::vocab::{Spelling, TokenKind, Vocab};
@@ -41,7 +42,8 @@ pub enum SpecialTokens {
 /// What text that looks like a control token becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpecialText {
-    /// The control token: the text is structure, such as a rendered chat template.
+    /// The control token: the text is structure, such as a rendered chat template. Words inside it that
+    /// [`Tokenizer::mark_literal`] marked stay words.
     Parse,
     /// Ordinary tokens that spell it: the text is words, and can never become a control token.
     #[default]
@@ -240,13 +242,40 @@ impl Tokenizer {
                     prefix = self.prefix;
                 }
                 Fragment::Text(text) => {
-                    self.encode_fragment(text, prefix, &mut ids)?;
+                    let text = match options.parse_special {
+                        SpecialText::Parse => literal_text::unmarked(text),
+                        SpecialText::Literal => Cow::Borrowed(text),
+                    };
+                    self.encode_fragment(&text, prefix, &mut ids)?;
                     prefix = Prefix::Nothing;
                 }
             }
         }
         ids.extend(last);
         Ok(ids)
+    }
+
+    /// `words` so that no part of them becomes a control token when a text they stand in is encoded with
+    /// [`SpecialText::Parse`]; the marks are taken out again there.
+    #[must_use]
+    pub fn mark_literal<'t>(&'t self, words: &'t str) -> Cow<'t, str> {
+        literal_text::marked(
+            words,
+            self.all_special.begins(words, |id| self.is_special(id)),
+        )
+    }
+
+    /// `text`, whose control tokens are meant, so that encoding it with [`SpecialText::Parse`] loses no character
+    /// that happens to be the mark of [`Tokenizer::mark_literal`].
+    #[must_use]
+    pub fn mark_structure<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        literal_text::marked(text, std::iter::empty())
+    }
+
+    /// A text that holds marked words, as people read it: encoded again, its words are words no longer.
+    #[must_use]
+    pub fn unmark<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        literal_text::unmarked(text)
     }
 
     fn encode_fragment(
@@ -305,6 +334,12 @@ impl Tokenizer {
     #[must_use]
     pub fn bos(&self) -> Option<u32> {
         self.bos
+    }
+
+    /// The beginning-of-text token that [`SpecialTokens::Add`] puts in front of a text, if it does.
+    #[must_use]
+    pub fn added_bos(&self) -> Option<u32> {
+        self.around.0
     }
 
     /// The end-of-text token, if the file names one.

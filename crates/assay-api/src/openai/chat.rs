@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::generation::LogprobsMode;
 use super::logprobs::ChoiceLogprobs;
-use super::request::LogprobsMode;
+use super::prompt_logprobs::PromptLogprobs;
 use super::usage::Usage;
 
 /// An unstreamed reply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChatCompletion {
     /// Name of the reply.
     pub id: String,
@@ -28,6 +29,9 @@ pub struct ChatCompletion {
     /// Where the scores were read; present where the request asked for scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs_mode: Option<LogprobsMode>,
+    /// Scores of the prompt; present where the request asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_logprobs: Option<PromptLogprobs>,
 }
 
 /// One whole choice.

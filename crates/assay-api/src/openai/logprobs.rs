@@ -23,11 +23,14 @@ pub struct LogprobEntry {
     pub logprob: f64,
     /// Its own visible bytes.
     pub bytes: Vec<u8>,
-    /// The most likely tokens at this place, most likely first, ties by lower id.
+    /// The most likely tokens at this place, or those that the request named, most likely first, ties by lower id.
     pub top_logprobs: Vec<Alternative>,
     /// Its id; present where the request asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_id: Option<u32>,
+    /// Natural log of the named tokens' probability together; present where the request named some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_logprob: Option<f64>,
 }
 
 /// One alternative.

@@ -1,9 +1,14 @@
-//! The OpenAI shapes: chat completions and the list of models.
+//! The OpenAI shapes: chat completions, text completions and the list of models.
 
 pub mod chat;
+pub mod completion;
+pub mod completion_request;
+pub mod conversation;
+pub mod generation;
 pub mod logprobs;
 pub mod message;
 pub mod models;
+pub mod prompt_logprobs;
 pub mod refused;
 pub mod request;
 pub mod response_format;
@@ -14,10 +19,15 @@ pub use chat::{
     AssistantMessage, ChatChoice, ChatChunk, ChatCompletion, ChunkChoice, Delta, FinishReason,
     Role as ReplyRole,
 };
+pub use completion::{CompletionChoice, CompletionLogprobs, TextCompletion, TopLogprobs};
+pub use completion_request::{CompletionRequest, Prompt};
+pub use conversation::Conversation;
+pub use generation::{GenerationParams, LogprobsMode, NamedTokens, ReplyLogprobs, StreamOptions};
 pub use logprobs::{Alternative, ChoiceLogprobs, LogprobEntry};
 pub use message::{ChatMessage, Content, Role};
 pub use models::{Model, ModelList};
-pub use request::{ChatCompletionRequest, ChatLogprobs, LogprobsMode, StreamOptions};
+pub use prompt_logprobs::{PromptLogprob, PromptLogprobs, PromptPosition};
+pub use request::ChatCompletionRequest;
 pub use response_format::ResponseFormat;
 pub use tools::ToolChoice;
 pub use usage::{CompletionTokensDetails, PromptTokensDetails, Usage};

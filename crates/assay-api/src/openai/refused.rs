@@ -22,7 +22,6 @@ const HARMLESS: &[&str] = &[
 /// Accepted only with these values (JSON, space-separated) or null, because they ask for nothing then.
 const ONLY: &[(&str, &str)] = &[
     ("add_generation_prompt", "true"),
-    ("allowed_token_ids", ""),
     ("audio", ""),
     ("bad_words", "[]"),
     ("best_of", "1"),
@@ -53,8 +52,6 @@ const ONLY: &[(&str, &str)] = &[
     ("parallel_tool_calls", "true false"),
     ("prediction", ""),
     ("priority", "0"),
-    ("prompt_logprobs", ""),
-    ("return_tokens_as_token_ids", "false"),
     ("samplers", ""),
     ("skip_special_tokens", "true"),
     ("spaces_between_special_tokens", "true"),
@@ -70,12 +67,33 @@ const ONLY: &[(&str, &str)] = &[
     ("xtc_probability", "0 0.0"),
 ];
 
-/// Takes all fields of the two tables.
+/// Of completions, beside [`ONLY`]: fields of chat requests, and what is not done.
+const ONLY_COMPLETION: &[(&str, &str)] = &[
+    ("chat_template_kwargs", "{}"),
+    ("messages", "[]"),
+    ("prompt_embeds", ""),
+    ("suffix", ""),
+    ("tool_choice", "\"none\" \"auto\""),
+    ("tools", "[]"),
+    ("top_logprobs", ""),
+];
+
+/// Takes all fields that a chat request may hold and nobody read.
 pub(super) fn check(body: &mut Fields) -> Result<(), FieldError> {
     for name in HARMLESS {
         let _ = body.take(name);
     }
-    for (name, accepted) in ONLY {
+    check_table(body, ONLY)
+}
+
+/// Takes all fields that a completion request may hold and nobody read.
+pub(super) fn check_completion(body: &mut Fields) -> Result<(), FieldError> {
+    check(body)?;
+    check_table(body, ONLY_COMPLETION)
+}
+
+fn check_table(body: &mut Fields, table: &[(&str, &str)]) -> Result<(), FieldError> {
+    for (name, accepted) in table {
         if let Some(value) = body.take(name) {
             check_only(name, accepted, &value)?;
         }

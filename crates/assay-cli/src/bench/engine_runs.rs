@@ -59,6 +59,7 @@ fn request(
             include_end: false,
         }),
         prompt_logprobs: None,
+        named_token_ids: Vec::new(),
         constraint: None,
         stop: Vec::new(),
         end_token_ids: Vec::new(),

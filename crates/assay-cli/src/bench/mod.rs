@@ -45,19 +45,19 @@ const TOP_LOGPROBS: u32 = 20;
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     model: WeightsArgs,
-    /// Lengths of prompts, in tokens
+    /// Lengths of prompts, in tokens, separated by commas
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_values = ["512", "2048"])]
     prompt: Vec<NonZeroUsize>,
     /// Tokens to generate
     #[arg(long = "gen", value_name = "TOKENS", default_value = "128")]
     generate: NonZeroUsize,
-    /// Sequences that generate at once
+    /// Sequences that generate at once, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_values = ["1", "8"])]
     batch: Vec<NonZeroUsize>,
-    /// Numbers of threads [default: all cores]
+    /// Numbers of threads, separated by commas [default: all cores]
     #[arg(long, value_name = "N", value_delimiter = ',', env = "ASSAY_THREADS")]
     threads: Vec<NonZeroUsize>,
-    /// Measure only these
+    /// Measure only these, separated by commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     only: Vec<Figure>,
     /// Samples of each figure; the median is printed

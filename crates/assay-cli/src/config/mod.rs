@@ -3,6 +3,7 @@
 //! The only code that reads the environment. What leaves here is complete and checked.
 
 mod device;
+mod environment;
 mod file;
 mod model;
 mod serve;
@@ -11,6 +12,9 @@ mod store;
 mod tests;
 
 pub(crate) use device::Device;
+#[cfg(test)]
+pub(crate) use environment::unknown_among;
+pub(crate) use environment::unknown_variables;
 pub(crate) use model::{ModelArgs, ModelConfig, WeightsArgs};
 pub(crate) use serve::{LogFormat, ServeArgs, ServeConfig};
 pub(crate) use store::StoreArgs;

@@ -32,7 +32,7 @@ pub(crate) struct WeightsArgs {
     /// exact: 16-bit activations; fast: 8-bit [default: exact]
     #[arg(long, env = "ASSAY_NUMERICS")]
     numerics: Option<NumericsArg>,
-    /// Keep the repacked weights in MODEL.assay-packed beside the model and read them from there at the next start
+    /// Keep the repacked weights in FILE.gguf.assay-packed beside the model and read them from there at the next start
     #[arg(long, env = "ASSAY_CACHE_PACKED")]
     cache_packed: bool,
     /// Where it is computed: cpu, cuda, cuda:N (one NVIDIA device) or auto. Changes speed, never a bit [default: cpu]

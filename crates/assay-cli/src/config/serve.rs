@@ -45,7 +45,7 @@ pub(crate) struct ServeArgs {
     /// Accept every model name
     #[arg(long, env = "ASSAY_ANY_MODEL_NAME")]
     any_model_name: bool,
-    /// Requests that may wait [default: 1024]
+    /// Replies that may wait, each choice of `n` counted; when none waits, one request of any size may [default: 1024]
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
     /// Origin of web pages that may call, such as `https://example.org`; may be given several times

@@ -95,6 +95,7 @@ fn score(loaded: &Loaded, token_ids: &[u32]) -> Result<Vec<PromptToken>> {
             first_position: 1,
             top_logprobs: 0,
         }),
+        named_token_ids: Vec::new(),
         constraint: None,
         stop: Vec::new(),
         end_token_ids: Vec::new(),

@@ -30,6 +30,7 @@ pub(crate) fn bounded_text(schema: &Value) -> Result<String, ConstraintError> {
     let text = schema.to_string();
     if text.len() > BYTES_MAX {
         return Err(ConstraintError::TooLarge {
+            what: "schema",
             bytes: text.len(),
             limit: BYTES_MAX,
         });

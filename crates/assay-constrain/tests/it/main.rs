@@ -4,5 +4,7 @@
 mod enforcement;
 mod masks;
 mod numbers;
+mod official_suite;
 mod refusals;
+mod texts;
 mod vocabulary;

@@ -160,6 +160,7 @@ fn request(
             include_end: true,
         }),
         prompt_logprobs: None,
+        named_token_ids: Vec::new(),
         constraint: None,
         stop: Vec::new(),
         end_token_ids: tokenizer.end_token_ids().to_vec(),

@@ -16,6 +16,18 @@ pub struct TokenLogprobs {
     pub logprob: f64,
     /// The most likely tokens, most likely first, ties by lower id, each id once.
     pub top_logprobs: Vec<TopLogprob>,
+    /// Scores of the tokens that the request names; `None` where it names none.
+    pub named: Option<NamedLogprobs>,
+}
+
+/// Raw scores of the named tokens at one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedLogprobs {
+    /// All of them, over the whole vocabulary, most likely first, ties by lower id.
+    pub candidates: Vec<TopLogprob>,
+    /// Natural log of their probabilities' sum. Taken from each candidate's, it leaves the distribution over the
+    /// named tokens alone; with one candidate it is that one's value, to the bit.
+    pub total_logprob: f64,
 }
 
 /// One alternative.

@@ -60,8 +60,8 @@ pub fn draw_from(distribution: &Distribution, key: DrawKey) -> TokenId {
 ///
 /// What the mask leaves out has no mass, whatever its bias.
 ///
-/// Greedy is all mass on the best score. So is any setting that drives the best score to infinity,
-/// such as a temperature of 1e−300.
+/// Greedy is all mass on the best score. So is a temperature that would drive the best score to
+/// infinity, such as 1e−307: the order that division keeps decides, not the infinities it makes.
 pub fn distribution(
     compute: &Compute,
     row: &[f32],
@@ -80,11 +80,12 @@ pub fn distribution(
     if params.temperature == 0.0 {
         return Distribution::point_mass(scores, mask);
     }
-    temperature::apply(&mut scores, params.temperature);
-    let max_score = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let best_score = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let max_score = temperature::divided(best_score, params.temperature);
     if !max_score.is_finite() {
         return Distribution::point_mass(scores, mask);
     }
+    temperature::apply(&mut scores, params.temperature);
 
     let kept_by_top_k = params
         .top_k

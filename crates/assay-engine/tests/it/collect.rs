@@ -221,6 +221,7 @@ pub(crate) fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Reques
             include_end: false,
         }),
         prompt_logprobs: None,
+        named_token_ids: Vec::new(),
         constraint: None,
         stop: Vec::new(),
         end_token_ids: Vec::new(),

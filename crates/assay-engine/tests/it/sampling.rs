@@ -242,24 +242,32 @@ fn greedy_takes_the_lower_id_of_a_tie_and_the_bias_counts_always_fault_117() {
     );
 }
 
+/// Dividing by such a temperature makes infinities of one or of all scores; their order must still decide.
 #[test]
 fn settings_that_overflow_are_greedy_not_nan() {
-    let row = [0.5, 3.0, 3.0, -1.0];
-    let tiny = SamplingParams {
-        temperature: 1e-308,
-        ..SamplingParams::greedy()
-    };
+    let rows = [
+        [0.5, 3.0, 3.0, -1.0],
+        [12.0, 15.0, 13.0, -1.0],
+        [-9.0, -7.0, -8.0, -7.0],
+    ];
     let unseen = SeenTokens::default();
-    assert_eq!(
-        sampler::draw(&compute(), &row, None, &tiny, &unseen, key(0, 0, 0)),
-        1
-    );
-    assert_eq!(
-        sampler::distribution(&compute(), &row, None, &tiny, &unseen)
-            .logprob(1)
-            .to_bits(),
-        0
-    );
+    for (row, temperature) in rows
+        .iter()
+        .flat_map(|row| [1e-308, 1e-320, 5e-324].map(|temperature| (row, temperature)))
+    {
+        let tiny = SamplingParams {
+            temperature,
+            ..SamplingParams::greedy()
+        };
+        let drawn = sampler::draw(&compute(), row, None, &tiny, &unseen, key(0, 0, 0));
+        let distribution = sampler::distribution(&compute(), row, None, &tiny, &unseen);
+        assert_eq!(drawn, 1, "{row:?} at {temperature:e}");
+        assert_eq!(
+            distribution.logprob(1).to_bits(),
+            0,
+            "{row:?} at {temperature:e}"
+        );
+    }
 }
 
 #[test]

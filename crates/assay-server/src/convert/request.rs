@@ -1,8 +1,10 @@
-//! A chat request to an engine request: everything that needs the model is checked here.
+//! A request to engine requests: everything that needs the model is checked here.
 
 use assay_api::FieldError;
-use assay_api::openai::{self, ChatCompletionRequest};
-use assay_engine::{LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams};
+use assay_api::openai::{self, ChatCompletionRequest, GenerationParams};
+use assay_engine::{
+    LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId, SamplingParams,
+};
 
 use crate::convert::constraint;
 use crate::error::{ApiError, SequenceRoom, TokenCount};
@@ -17,40 +19,95 @@ pub(crate) struct ModelLimits {
     pub(crate) vocab_size: u32,
 }
 
+/// What one prompt takes to answer.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A pass of the engine.
+    Engine(Box<Request>),
+    /// Nothing: no token is generated and none is scored.
+    Nothing {
+        /// Tokens of the prompt.
+        prompt_tokens: u32,
+    },
+}
+
+impl Work {
+    pub(crate) fn num_choices(&self) -> u32 {
+        match self {
+            Self::Engine(request) => request.num_choices,
+            Self::Nothing { .. } => 1,
+        }
+    }
+}
+
 /// Renders, tokenises, compiles a schema and checks; takes as long as prompt and schema are long.
 ///
 /// # Errors
 /// The template refuses the messages, they do not fit the context, an id is no token's,
 /// or the schema cannot be enforced.
-pub(crate) fn build(
-    id: RequestId,
+pub(crate) fn chat(
     chat: &ChatCompletionRequest,
     seed: i64,
     text: &ModelText,
     limits: ModelLimits,
 ) -> Result<Request, ApiError> {
-    check_logit_bias(&chat.logit_bias, limits.vocab_size)?;
-    let prompt_token_ids = text.chat_prompt(chat, limits.room)?;
-    let max_tokens = max_tokens(chat.max_tokens, prompt_token_ids.len(), limits)?;
-    let constraint = constraint::compile(&chat.response_format, text)?;
-    Ok(Request {
-        id,
+    let asked = &chat.generation;
+    check_token_ids(asked, limits.vocab_size)?;
+    let prompt_token_ids = text.chat_prompt(&chat.conversation, limits.room)?;
+    let room = Room {
+        field: "messages",
+        num_prompt_tokens: prompt_token_ids.len(),
+        limits,
+    };
+    let max_tokens = match asked.max_tokens {
+        None | Some((_, 0 | -1)) => room.left()?,
+        Some((field, max_tokens)) => room.check(field, max_tokens)?,
+    };
+    let num_prompt_top = asked.prompt_logprobs;
+    let request = engine_request(
+        asked,
         prompt_token_ids,
-        cache_salt: chat.cache_salt.as_deref().map(Into::into),
-        num_choices: chat.n,
+        max_tokens,
+        num_prompt_top,
+        seed,
+        text,
+    )?;
+    Ok(request)
+}
+
+/// The engine's form of what is asked for one prompt. `num_prompt_top` asks for scores of its tokens, with so many
+/// alternatives each.
+pub(crate) fn engine_request(
+    asked: &GenerationParams,
+    prompt_token_ids: Vec<u32>,
+    max_tokens: u32,
+    num_prompt_top: Option<u32>,
+    seed: i64,
+    text: &ModelText,
+) -> Result<Request, ApiError> {
+    // A single token has nothing before it that could score it.
+    let scores_prompt = prompt_token_ids.len() > 1;
+    let reports_scores = asked.logprobs.is_some();
+    let named = asked.named_tokens.as_ref().filter(|_| reports_scores);
+    Ok(Request {
+        // Named when it is handed over.
+        id: RequestId(0),
+        prompt_token_ids,
+        cache_salt: asked.cache_salt.as_deref().map(Into::into),
+        num_choices: asked.n,
         max_tokens,
         sampling: SamplingParams {
-            logit_bias: chat.logit_bias.clone(),
-            repetition_penalty: chat.repetition_penalty,
-            presence_penalty: chat.presence_penalty,
-            frequency_penalty: chat.frequency_penalty,
-            temperature: chat.temperature,
-            top_k: chat.top_k,
-            top_p: chat.top_p,
-            min_p: chat.min_p,
+            logit_bias: asked.logit_bias.clone(),
+            repetition_penalty: asked.repetition_penalty,
+            presence_penalty: asked.presence_penalty,
+            frequency_penalty: asked.frequency_penalty,
+            temperature: asked.temperature,
+            top_k: asked.top_k,
+            top_p: asked.top_p,
+            min_p: asked.min_p,
             seed: seed.cast_unsigned(),
         },
-        logprobs: chat.logprobs.map(|asked| LogprobsParams {
+        logprobs: asked.logprobs.map(|asked| LogprobsParams {
             top_logprobs: asked.top_logprobs,
             mode: match asked.mode {
                 openai::LogprobsMode::Raw => LogprobsMode::Raw,
@@ -58,58 +115,89 @@ pub(crate) fn build(
             },
             include_end: asked.end,
         }),
-        prompt_logprobs: None,
-        constraint,
-        stop: chat.stop.clone(),
+        prompt_logprobs: num_prompt_top
+            .filter(|_| scores_prompt)
+            .map(|top_logprobs| PromptLogprobsParams {
+                first_position: 1,
+                top_logprobs,
+            }),
+        named_token_ids: named.map_or(Vec::new(), |named| named.token_ids.clone()),
+        constraint: constraint::compile(&asked.response_format, text)?,
+        stop: asked.stop.clone(),
         end_token_ids: text.end_token_ids(),
     })
 }
 
-fn check_logit_bias(biases: &[(u32, f64)], vocab_size: u32) -> Result<(), ApiError> {
-    match biases.iter().find(|(id, _)| *id >= vocab_size) {
+/// Refuses ids that are no token's: biased ones and named ones.
+pub(crate) fn check_token_ids(asked: &GenerationParams, vocab_size: u32) -> Result<(), ApiError> {
+    let biased = asked.logit_bias.iter().map(|(id, _)| ("logit_bias", *id));
+    let named = asked.named_tokens.iter().flat_map(|named| {
+        let ids = named.token_ids.iter();
+        ids.map(|id| (named.field, *id))
+    });
+    match biased.chain(named).find(|(_, id)| *id >= vocab_size) {
         None => Ok(()),
-        Some((id, _)) => {
-            let message =
-                format!("`logit_bias`: token ids are below {vocab_size} in this model, not {id}");
-            Err(FieldError::new("logit_bias", message).into())
-        }
+        Some((field, id)) => Err(no_token(field, field, id, vocab_size)),
     }
 }
 
-/// Absent, 0 and −1 mean the rest of the context; nothing is ever cut to fit.
-fn max_tokens(
-    asked: Option<(&'static str, i64)>,
-    num_prompt_tokens: usize,
-    limits: ModelLimits,
-) -> Result<u32, ApiError> {
-    let too_long = || ApiError::PromptTooLong {
-        prompt_tokens: TokenCount::Exactly(num_prompt_tokens),
-        room: limits.room,
-    };
-    let prompt_tokens = u32::try_from(num_prompt_tokens).map_err(|_| too_long())?;
-    let room = limits
-        .room
-        .num_tokens
-        .checked_sub(prompt_tokens)
-        .filter(|room| *room > 0)
-        .ok_or_else(too_long)?;
-    match asked {
-        None | Some((_, 0 | -1)) => Ok(room),
-        Some((field, negative @ ..=-2)) => {
-            let message = format!(
-                "`{field}`: must be 1 to {room}, which is the room left after a prompt of {prompt_tokens} tokens \
-                 (0, -1 or null ask for all of it), not {negative}"
-            );
-            Err(FieldError::new(field, message).into())
+/// The refusal of an id that is no token's, found at `path` of the field `param`.
+pub(crate) fn no_token(param: &str, path: &str, id: u32, vocab_size: u32) -> ApiError {
+    let message = format!("`{path}`: token ids are below {vocab_size} in this model, not {id}");
+    FieldError::new(param, message).into()
+}
+
+/// What a prompt leaves of the context; nothing is ever cut to fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// The field that the prompt came from.
+    pub(crate) field: &'static str,
+    pub(crate) num_prompt_tokens: usize,
+    pub(crate) limits: ModelLimits,
+}
+
+impl Room {
+    fn too_long(self) -> ApiError {
+        ApiError::PromptTooLong {
+            field: self.field,
+            prompt_tokens: TokenCount::Exactly(self.num_prompt_tokens),
+            room: self.limits.room,
         }
-        Some((field, positive)) => u32::try_from(positive)
+    }
+
+    /// Tokens of the prompt, which fits the context by itself.
+    pub(crate) fn prompt_tokens(self) -> Result<u32, ApiError> {
+        u32::try_from(self.num_prompt_tokens)
             .ok()
-            .filter(|max_tokens| *max_tokens <= room)
+            .filter(|prompt_tokens| *prompt_tokens <= self.limits.room.num_tokens)
+            .ok_or_else(|| self.too_long())
+    }
+
+    /// Tokens that a reply may have, at least 1.
+    pub(crate) fn left(self) -> Result<u32, ApiError> {
+        let left = self.limits.room.num_tokens - self.prompt_tokens()?;
+        (left > 0).then_some(left).ok_or_else(|| self.too_long())
+    }
+
+    /// Checks that `max_tokens`, which `field` asks for, is positive and fits.
+    pub(crate) fn check(self, field: &'static str, max_tokens: i64) -> Result<u32, ApiError> {
+        let prompt_tokens = self.prompt_tokens()?;
+        let left = self.left()?;
+        if max_tokens < 1 {
+            let message = format!(
+                "`{field}`: must be 1 to {left}, which is the room left after a prompt of {prompt_tokens} tokens \
+                 (-1 asks for all of it), not {max_tokens}"
+            );
+            return Err(FieldError::new(field, message).into());
+        }
+        u32::try_from(max_tokens)
+            .ok()
+            .filter(|max_tokens| *max_tokens <= left)
             .ok_or(ApiError::ReplyTooLong {
                 field,
                 prompt_tokens,
-                max_tokens: positive.unsigned_abs(),
-                room: limits.room,
-            }),
+                max_tokens: max_tokens.unsigned_abs(),
+                room: self.limits.room,
+            })
     }
 }

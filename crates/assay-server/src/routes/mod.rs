@@ -1,6 +1,9 @@
 //! One thin handler per file.
 
 pub(crate) mod chat;
+pub(crate) mod completions;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod models;
+pub(crate) mod score;
+pub(crate) mod tokenize;

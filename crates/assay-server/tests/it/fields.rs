@@ -196,8 +196,6 @@ async fn known_fields_that_ask_for_what_is_not_done_are_refused() {
         ("chat_template", json!("{{ messages }}")),
         ("best_of", json!(2)),
         ("ignore_eos", json!(true)),
-        ("prompt_logprobs", json!(1)),
-        ("allowed_token_ids", json!([1, 2])),
         ("parallel_tool_calls", json!("x")),
     ];
     for (field, value) in cases {

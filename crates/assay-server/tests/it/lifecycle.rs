@@ -341,7 +341,7 @@ async fn a_second_signal_and_the_drain_timeout_both_stop() {
         ended.expect("in time").expect("no panic").expect("served");
         let text = running.text().await.expect("the stream ends in order");
         assert!(
-            text.contains("\"code\":\"engine_stopped\"") && text.ends_with("data: [DONE]\n\n"),
+            text.contains("\"code\":\"shutting_down\"") && text.ends_with("data: [DONE]\n\n"),
             "{text}"
         );
     }

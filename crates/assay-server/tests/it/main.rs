@@ -3,19 +3,26 @@
 
 mod access;
 mod asking;
+mod completion_asks;
+mod completion_echo;
+mod completions;
 mod context;
 mod fields;
 mod hostile;
 mod joins;
 mod lifecycle;
 mod models;
+mod named_tokens;
 mod prefix_cache;
 mod probes;
+mod prompt_scores;
 mod real_model;
+mod score;
 mod scored;
 mod spelling;
 mod stream;
 mod structured;
+mod tokenize;
 mod tools;
 mod values;
 mod vocab;

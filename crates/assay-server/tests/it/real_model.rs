@@ -268,3 +268,47 @@ async fn v4_fault_199_fault_206_fault_207_cached_prefixes_move_no_bit() {
     }
     assert_eq!(ends.len(), 16, "every place of a block: {ends:?}");
 }
+
+/// Prompts of different lengths in one request, alone, from the cache and as a chat's: the same bits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r10_r12_v4_fault_81_scored_prompts_are_the_same_bits_whichever_way_they_come() {
+    let world = start();
+    let chat = json!({
+        "messages": [{"role": "user", "content": "What is the capital of France?"}],
+        "prompt_logprobs": 3, "return_token_ids": true, "max_tokens": 1, "temperature": 0,
+    });
+    let chat = world.reply(&chat).await;
+    let chat_ids = chat["choices"][0]["prompt_token_ids"].clone();
+    let texts = [
+        "Paris",
+        "The quick brown fox",
+        "日本の首都は東京です。🙂",
+        "a b c d e f g",
+    ];
+    let mut prompts = vec![chat_ids.clone()];
+    for text in texts {
+        let answer = world.post_to("/tokenize", &json!({"prompt": text})).await;
+        prompts.push(answer.json()["tokens"].clone());
+    }
+    let ask = |prompt: Value| {
+        let more = json!({"echo": true, "logprobs": 3, "max_tokens": 1});
+        with(crate::completions::complete_prompt(&prompt), more)
+    };
+    let cold = start();
+    let together = crate::completions::check_completion(&cold, &ask(json!(prompts))).await;
+    for (index, prompt) in prompts.iter().enumerate() {
+        for _ in ["cold", "from the cache"] {
+            let alone = crate::completions::check_completion(&world, &ask(prompt.clone())).await;
+            let mut own = alone["choices"][0].clone();
+            own["index"] = json!(index);
+            assert_eq!(own.to_string(), together["choices"][index].to_string());
+        }
+    }
+    let echoed = &together["choices"][0]["logprobs"]["token_logprobs"];
+    let scored = chat["prompt_logprobs"].as_array().expect("scores");
+    assert_eq!(scored.len(), chat_ids.as_array().map_or(0, Vec::len));
+    for (position, scores) in scored.iter().enumerate().skip(1) {
+        let own = &scores[chat_ids[position].to_string()]["logprob"];
+        assert_eq!(own.to_string(), echoed[position].to_string());
+    }
+}

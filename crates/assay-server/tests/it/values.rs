@@ -9,7 +9,7 @@ use crate::vocab;
 use crate::world::{Answer, World, ask, ask_message, order, with};
 
 /// Log-softmax of a row by the plainest f64 means.
-fn log_softmax(row: &[f32]) -> Vec<f64> {
+pub(crate) fn log_softmax(row: &[f32]) -> Vec<f64> {
     let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = row.iter().map(|logit| f64::from(logit - most).exp()).sum();
     row.iter()

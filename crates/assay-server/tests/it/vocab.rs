@@ -1,4 +1,5 @@
-//! The test vocabulary: the 256 bytes, some pieces of several bytes, and two control tokens; read by the real
+//! The test vocabulary: the 256 bytes, some pieces of several bytes, two control tokens, and one that
+//! prints like a piece; read by the real
 //! tokenizer from a GGUF file made here.
 
 use assay_formats::gguf::Gguf;
@@ -6,7 +7,7 @@ use assay_testkit::gguf_writer::GgufWriter;
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 /// Pieces after the single bytes: words, stop-like text, halves of characters joined to letters.
-pub(crate) const PIECES: [&[u8]; 14] = [
+pub(crate) const PIECES: [&[u8]; 15] = [
     b"Hello",
     b" world",
     b".!",
@@ -22,22 +23,27 @@ pub(crate) const PIECES: [&[u8]; 14] = [
     b"\xe6\x97",
     b"11",
     b"STOP",
+    "Ω".as_bytes(),
 ];
 
+/// The last piece.
+pub(crate) const OMEGA: u32 = 256 + 14;
 /// Ends the prompt.
-pub(crate) const GO: u32 = 256 + 14;
+pub(crate) const GO: u32 = 256 + 15;
 /// Ends the reply.
 pub(crate) const END: u32 = GO + 1;
+/// A control token that is written like [`OMEGA`].
+pub(crate) const TWIN: u32 = END + 1;
 
 pub(crate) const TEMPLATE: &str = "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n\
     {% endfor %}{% if shout is defined %}{{ shout }}{% endif %}<|go|>";
 
 pub(crate) fn size() -> usize {
-    PIECES.len() + 258
+    PIECES.len() + 259
 }
 
 pub(crate) fn size_u32() -> u32 {
-    END + 1
+    TWIN + 1
 }
 
 /// Bytes of a token that spells something.
@@ -73,8 +79,8 @@ pub(crate) fn tokenizer() -> Tokenizer {
         .map(|bytes| bytes.iter().map(|byte| letter(*byte)).collect())
         .collect();
     let mut kinds = vec![1; texts.len()];
-    texts.extend(["<|go|>".to_owned(), "<|im_end|>".to_owned()]);
-    kinds.extend([3, 3]);
+    texts.extend(["<|go|>".to_owned(), "<|im_end|>".to_owned(), "Ω".to_owned()]);
+    kinds.extend([3, 3, 3]);
     let file = GgufWriter::new()
         .str("general.architecture", "llama")
         .str("tokenizer.ggml.model", "gpt2")

@@ -26,6 +26,7 @@ use crate::vocab::{self, GO};
 
 pub(crate) const MODEL: &str = "scripted";
 pub(crate) const CHAT: &str = "/v1/chat/completions";
+pub(crate) const COMPLETIONS: &str = "/v1/completions";
 
 /// Settings of a server to be.
 pub(crate) struct Setup {
@@ -132,7 +133,7 @@ impl Setup {
 }
 
 /// Answers from what the prompt asks for.
-fn script(history: &[u32]) -> Vec<f32> {
+pub(crate) fn script(history: &[u32]) -> Vec<f32> {
     let vocab_size = vocab::size();
     let prompt_end = history
         .iter()
@@ -228,7 +229,11 @@ impl World {
     }
 
     pub(crate) async fn post_bytes(&self, body: impl Into<Body>) -> Answer {
-        let request = Request::post(CHAT)
+        self.post_bytes_to(CHAT, body).await
+    }
+
+    async fn post_bytes_to(&self, path: &str, body: impl Into<Body>) -> Answer {
+        let request = Request::post(path)
             .header("content-type", "application/json")
             .body(body.into())
             .expect("a request");
@@ -237,6 +242,10 @@ impl World {
 
     pub(crate) async fn post(&self, body: &Value) -> Answer {
         self.post_bytes(body.to_string()).await
+    }
+
+    pub(crate) async fn post_to(&self, path: &str, body: &Value) -> Answer {
+        self.post_bytes_to(path, body.to_string()).await
     }
 
     /// Sends a request that must succeed, unstreamed.
@@ -253,7 +262,12 @@ impl World {
 
     /// Checks that a request is refused with 400 for the field `param`.
     pub(crate) async fn check_refused(&self, body: &Value, param: &str) -> String {
-        let answer = self.post(body).await;
+        self.check_refused_by(CHAT, body, param).await
+    }
+
+    /// The same of another route.
+    pub(crate) async fn check_refused_by(&self, path: &str, body: &Value, param: &str) -> String {
+        let answer = self.post_to(path, body).await;
         let error = answer.error(StatusCode::BAD_REQUEST);
         assert_eq!(error["param"], param, "{body}: {error}");
         assert_eq!(error["type"], "invalid_request_error", "{body}: {error}");

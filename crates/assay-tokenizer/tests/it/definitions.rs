@@ -212,6 +212,43 @@ fn words_never_become_control_tokens() {
     check_ids(&bytes, "ab<|x|> ab", SpecialText::Parse, &[2, 4, 3, 2]);
 }
 
+/// Fault kind "turn injection": what a user writes goes through a template and stays words.
+#[test]
+fn marked_words_stay_words_inside_structure() {
+    let file = sentencepiece(&PIECES)
+        .bool("tokenizer.ggml.add_space_prefix", false)
+        .u32("tokenizer.ggml.unknown_token_id", 0);
+    let pieces = tokenizer(&file).unwrap();
+    let mark = '\u{FDD0}';
+    for words in [
+        "",
+        "aba",
+        "<s>",
+        "a<s><s>b",
+        "<<s>",
+        "ü<s>ü",
+        &format!("{mark}"),
+        &format!("a{mark}{mark}<{mark}s>"),
+        &format!("<s{mark}>{mark}{mark}{mark}<s>"),
+    ] {
+        let literal = |text: &str| {
+            let options = EncodeOptions {
+                add_special: SpecialTokens::Omit,
+                parse_special: SpecialText::Literal,
+            };
+            pieces.encode(text, options).unwrap()
+        };
+        // `<s>` and `</s>` around stand for a template's own control tokens.
+        let rendered = format!("<s>{}</s>", pieces.mark_literal(words));
+        let expected = [vec![1], literal(words), vec![2]].concat();
+        check_ids(&pieces, &rendered, SpecialText::Parse, &expected);
+    }
+    assert!(matches!(
+        pieces.mark_literal("plain"),
+        std::borrow::Cow::Borrowed("plain")
+    ));
+}
+
 #[test]
 fn rows_173_to_175_the_prefix_follows_every_special_token() {
     let pieces = tokenizer(&sentencepiece(&PIECES)).unwrap();

@@ -1,72 +1,172 @@
-//! Engine events to a reply: as one object, or chunk by chunk. Both are made of the same pieces, so a
-//! collected stream equals the unstreamed reply.
+//! Engine events to chat completions: one object, or chunk by chunk, both of the same pieces.
+
+use std::sync::Arc;
 
 use assay_api::openai::{
     AssistantMessage, ChatChoice, ChatChunk, ChatCompletion, ChatCompletionRequest, ChoiceLogprobs,
-    ChunkChoice, Delta, FinishReason, LogprobEntry, LogprobsMode, ReplyRole, Usage,
+    ChunkChoice, Delta, LogprobEntry, LogprobsMode, ReplyRole, Usage,
 };
-use assay_engine::{self as engine, Entry, TokenOutput};
+use assay_engine::{self as engine, Entry, OutputEvent, PromptToken, TokenOutput};
 
-use super::logprob_entries::{self, EntryStyle};
+use super::logprob_entries::{self, EntryStyle, Listing};
+use super::prompt_logprobs;
+use super::reply_shape::{ReplyNames, ReplyShape};
+use super::usage::finish;
 use crate::error::ApiError;
 use crate::model_text::ModelText;
+use crate::reply::PromptEvent;
 
-/// What all parts of one reply share.
+/// The chat completion of one request.
+#[derive(Debug)]
+pub(crate) struct ChatShape {
+    head: ReplyHead,
+    text: Arc<ModelText>,
+    /// The choices of an unstreamed reply in the making, by index.
+    choices: Vec<ChoiceBuilder>,
+    /// For `prompt_logprobs`.
+    scored: Vec<PromptToken>,
+}
+
+/// What all parts of the reply share.
 #[derive(Clone, Debug)]
-pub(crate) struct ReplyHead {
-    pub(crate) id: String,
-    pub(crate) created: u64,
-    pub(crate) model: String,
-    pub(crate) system_fingerprint: String,
-    pub(crate) seed: i64,
-    pub(crate) num_choices: u32,
+struct ReplyHead {
+    names: ReplyNames,
     logprobs: Option<EntryStyle>,
     logprobs_end: bool,
+    prompt_logprobs: Option<u32>,
     /// Present where the request asked for token ids.
     prompt_token_ids: Option<Vec<u32>>,
     include_usage: bool,
 }
 
-/// Names of a reply that do not come from the request.
-pub(crate) struct ReplyNames {
-    pub(crate) id: String,
-    pub(crate) created: u64,
-    pub(crate) model: String,
-    pub(crate) system_fingerprint: String,
-    pub(crate) seed: i64,
+#[derive(Clone, Debug, Default)]
+struct ChoiceBuilder {
+    entries: Vec<Entry>,
+    finished: Option<(engine::FinishReason, Option<TokenOutput>)>,
 }
 
-impl ReplyHead {
+impl ChatShape {
     pub(crate) fn new(
         names: ReplyNames,
         chat: &ChatCompletionRequest,
         request: &engine::Request,
+        text: &Arc<ModelText>,
     ) -> Self {
-        let ReplyNames {
-            id,
-            created,
-            model,
-            system_fingerprint,
-            seed,
-        } = names;
+        let asked = &chat.generation;
         let ids = || request.prompt_token_ids.clone();
+        let choices = (0..asked.n).map(|_| ChoiceBuilder::default());
         Self {
-            id,
-            created,
-            model,
-            system_fingerprint,
-            seed,
-            num_choices: chat.n,
-            logprobs: chat.logprobs.map(|asked| EntryStyle {
-                mode: asked.mode,
-                token_ids: chat.return_token_ids,
-            }),
-            logprobs_end: chat.logprobs.is_some_and(|asked| asked.end),
-            prompt_token_ids: chat.return_token_ids.then(ids),
-            include_usage: chat.stream.is_some_and(|options| options.include_usage),
+            head: ReplyHead {
+                names,
+                logprobs: EntryStyle::of(asked, Listing::NamedAlone),
+                logprobs_end: asked.logprobs.is_some_and(|logprobs| logprobs.end),
+                prompt_logprobs: asked.prompt_logprobs,
+                prompt_token_ids: asked.return_token_ids.then(ids),
+                include_usage: asked.stream.is_some_and(|options| options.include_usage),
+            },
+            text: Arc::clone(text),
+            choices: choices.collect(),
+            scored: Vec::new(),
         }
     }
 
+    fn choice(&mut self, index: u32) -> Result<&mut ChoiceBuilder, ApiError> {
+        let found = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.choices.get_mut(index));
+        found.ok_or_else(|| ApiError::Internal(format!("the engine sent choice {index}")))
+    }
+}
+
+impl ReplyShape for ChatShape {
+    type Chunk = ChatChunk;
+    type Whole = ChatCompletion;
+
+    fn opening(&mut self) -> Vec<ChatChunk> {
+        let numbered = std::iter::zip(0u32.., &self.choices);
+        numbered
+            .map(|(index, _)| self.head.first_chunk(index))
+            .collect()
+    }
+
+    fn chunks(&mut self, event: PromptEvent) -> Result<Vec<ChatChunk>, ApiError> {
+        let Self { head, text, .. } = self;
+        match event.event {
+            OutputEvent::Delta {
+                choice_index,
+                entries,
+            } => {
+                let chunk = head.delta_chunk(choice_index, &entries, text)?;
+                Ok(chunk.into_iter().collect())
+            }
+            OutputEvent::Finished {
+                choice_index,
+                reason,
+                end,
+                ..
+            } => Ok(vec![head.finish_chunk(
+                choice_index,
+                &reason,
+                end.as_ref(),
+                text,
+            )?]),
+            // Scores of the prompt are never streamed.
+            OutputEvent::Prompt { .. } => Ok(Vec::new()),
+            OutputEvent::Failed(error) => Err(error.into()),
+        }
+    }
+
+    fn usage_chunk(&self, usage: Usage) -> Option<ChatChunk> {
+        self.head.include_usage.then(|| ChatChunk {
+            usage: Some(Some(usage)),
+            ..self.head.chunk(Vec::new())
+        })
+    }
+
+    fn add(&mut self, event: PromptEvent) -> Result<(), ApiError> {
+        match event.event {
+            OutputEvent::Prompt { tokens } => self.scored.extend(tokens),
+            OutputEvent::Delta {
+                choice_index,
+                mut entries,
+            } => self.choice(choice_index)?.entries.append(&mut entries),
+            OutputEvent::Finished {
+                choice_index,
+                reason,
+                end,
+                ..
+            } => self.choice(choice_index)?.finished = Some((reason, end)),
+            OutputEvent::Failed(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn whole(self, usage: Usage) -> Result<ChatCompletion, ApiError> {
+        let Self {
+            head,
+            text,
+            choices,
+            scored,
+        } = self;
+        let numbered = std::iter::zip(0u32.., choices);
+        let choices = numbered.map(|(index, choice)| choice.build(index, &head, &text));
+        let write = |num_top| prompt_logprobs::write(&scored, num_top, &text);
+        Ok(ChatCompletion {
+            choices: choices.collect::<Result<_, ApiError>>()?,
+            prompt_logprobs: head.prompt_logprobs.map(write).transpose()?,
+            logprobs_mode: head.mode(),
+            id: head.names.id,
+            object: "chat.completion".to_owned(),
+            created: head.names.created,
+            model: head.names.model,
+            usage,
+            system_fingerprint: head.names.system_fingerprint,
+            seed: head.names.seed,
+        })
+    }
+}
+
+impl ReplyHead {
     fn mode(&self) -> Option<LogprobsMode> {
         self.logprobs.map(|style| style.mode)
     }
@@ -104,20 +204,20 @@ impl ReplyHead {
 
     fn chunk(&self, choices: Vec<ChunkChoice>) -> ChatChunk {
         ChatChunk {
-            id: self.id.clone(),
+            id: self.names.id.clone(),
             object: "chat.completion.chunk".to_owned(),
-            created: self.created,
-            model: self.model.clone(),
+            created: self.names.created,
+            model: self.names.model.clone(),
             choices,
             usage: self.include_usage.then_some(None),
-            system_fingerprint: self.system_fingerprint.clone(),
-            seed: self.seed,
+            system_fingerprint: self.names.system_fingerprint.clone(),
+            seed: self.names.seed,
             logprobs_mode: self.mode(),
         }
     }
 
     /// The chunk that opens a choice.
-    pub(crate) fn first_chunk(&self, index: u32) -> ChatChunk {
+    fn first_chunk(&self, index: u32) -> ChatChunk {
         self.chunk(vec![ChunkChoice {
             index,
             delta: Delta {
@@ -133,7 +233,7 @@ impl ReplyHead {
     }
 
     /// The chunk of released entries; `None` where it would say nothing.
-    pub(crate) fn delta_chunk(
+    fn delta_chunk(
         &self,
         index: u32,
         entries: &[Entry],
@@ -162,7 +262,7 @@ impl ReplyHead {
     }
 
     /// The chunk that ends a choice.
-    pub(crate) fn finish_chunk(
+    fn finish_chunk(
         &self,
         index: u32,
         reason: &engine::FinishReason,
@@ -183,78 +283,6 @@ impl ReplyHead {
             prompt_token_ids: None,
             token_ids: None,
         }]))
-    }
-
-    /// The chunk with the counts, where the request asked.
-    pub(crate) fn usage_chunk(&self, usage: Usage) -> Option<ChatChunk> {
-        self.include_usage.then(|| ChatChunk {
-            usage: Some(Some(usage)),
-            ..self.chunk(Vec::new())
-        })
-    }
-}
-
-/// An unstreamed reply in the making.
-#[derive(Debug)]
-pub(crate) struct ReplyBuilder {
-    choices: Vec<ChoiceBuilder>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct ChoiceBuilder {
-    entries: Vec<Entry>,
-    finished: Option<(engine::FinishReason, Option<TokenOutput>)>,
-}
-
-impl ReplyBuilder {
-    pub(crate) fn new(num_choices: u32) -> Self {
-        let choices = (0..num_choices).map(|_| ChoiceBuilder::default());
-        Self {
-            choices: choices.collect(),
-        }
-    }
-
-    fn choice(&mut self, index: u32) -> Result<&mut ChoiceBuilder, ApiError> {
-        let found = usize::try_from(index)
-            .ok()
-            .and_then(|index| self.choices.get_mut(index));
-        found.ok_or_else(|| ApiError::Internal(format!("the engine sent choice {index}")))
-    }
-
-    pub(crate) fn delta(&mut self, index: u32, mut entries: Vec<Entry>) -> Result<(), ApiError> {
-        self.choice(index)?.entries.append(&mut entries);
-        Ok(())
-    }
-
-    pub(crate) fn finished(
-        &mut self,
-        index: u32,
-        reason: engine::FinishReason,
-        end: Option<TokenOutput>,
-    ) -> Result<(), ApiError> {
-        self.choice(index)?.finished = Some((reason, end));
-        Ok(())
-    }
-
-    pub(crate) fn build(
-        self,
-        head: ReplyHead,
-        usage: Usage,
-        text: &ModelText,
-    ) -> Result<ChatCompletion, ApiError> {
-        let numbered = (0u32..).zip(self.choices);
-        let choices = numbered.map(|(index, choice)| choice.build(index, &head, text));
-        Ok(ChatCompletion {
-            choices: choices.collect::<Result<_, ApiError>>()?,
-            logprobs_mode: head.mode(),
-            id: head.id,
-            object: "chat.completion".to_owned(),
-            created: head.created,
-            model: head.model,
-            usage,
-            system_fingerprint: head.system_fingerprint,
-            seed: head.seed,
-        })
     }
 }
 
@@ -284,46 +312,6 @@ impl ChoiceBuilder {
             prompt_token_ids: head.prompt_token_ids.clone(),
             token_ids: head.returns_token_ids().then(|| token_ids(&self.entries)),
         })
-    }
-}
-
-/// Counts of all choices, as they finish.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UsageTotal {
-    num_finished: u32,
-    usage: Usage,
-}
-
-impl UsageTotal {
-    pub(crate) fn add(&mut self, choice: engine::Usage) {
-        let cached_tokens = u64::from(choice.cached_tokens);
-        let usage = &mut self.usage;
-        // The prompt counts once; choices after the first may find it cached by the first.
-        let cached = &mut usage.prompt_tokens_details.cached_tokens;
-        *cached = match self.num_finished {
-            0 => cached_tokens,
-            _ => cached_tokens.min(*cached),
-        };
-        usage.prompt_tokens = u64::from(choice.prompt_tokens);
-        usage.completion_tokens += u64::from(choice.completion_tokens);
-        usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
-        self.num_finished += 1;
-    }
-
-    pub(crate) fn num_finished(&self) -> u32 {
-        self.num_finished
-    }
-
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage
-    }
-}
-
-fn finish(reason: &engine::FinishReason) -> (FinishReason, Option<String>) {
-    match reason {
-        engine::FinishReason::EndToken(_) => (FinishReason::Stop, None),
-        engine::FinishReason::StopString(stop) => (FinishReason::Stop, Some(stop.clone())),
-        engine::FinishReason::Length => (FinishReason::Length, None),
     }
 }
 

@@ -1,0 +1,138 @@
+//! What a constraint is written in, checked, and as the grammar compiler takes it.
+//!
+//! The compiler's grammar language can do more than describe text: bound tokens, set temperatures,
+//! call other grammars, name special tokens. Whatever would not be a plain language of texts here is
+//! refused by its name.
+
+mod lark;
+
+use std::collections::BTreeSet;
+
+use llguidance::JsonCompileOptions;
+use llguidance::api::TopLevelGrammar;
+use serde_json::{Value, json};
+
+use crate::error::ConstraintError;
+use crate::schema;
+
+/// Longest regular expression, in bytes.
+const REGEX_BYTES_MAX: usize = 16 * 1024;
+/// Longest grammar, in bytes.
+const GRAMMAR_BYTES_MAX: usize = 64 * 1024;
+/// Longest choice: options, and bytes of all together.
+const OPTIONS_MAX: usize = 4_096;
+const OPTIONS_BYTES_MAX: usize = 256 * 1024;
+/// White space between JSON tokens, bounded so that a reply cannot drown in it.
+const WHITE_SPACE: &str = r"[ \t\n\r]{1,64}";
+
+/// A checked description of the texts that may come.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// A schema as [`schema::prepare`] leaves it.
+    JsonSchema(Value),
+    Regex(String),
+    /// Distinct, none empty.
+    Choice(Vec<String>),
+    Lark(String),
+}
+
+impl Source {
+    /// The whole reply matches `regex`; `^` and `$` at its ends change nothing.
+    pub(crate) fn regex(regex: &str) -> Result<Self, ConstraintError> {
+        bounded("regular expression", regex.len(), REGEX_BYTES_MAX)?;
+        if regex.is_empty() {
+            return Err(unsupported("regex", "it matches the empty text only"));
+        }
+        // The compiler reads a group of this name as "what follows, but is not spelt".
+        if regex.contains("(?P<stop>") || regex.contains("(?<stop>") {
+            return Err(unsupported("regex", "a group named `stop`"));
+        }
+        Ok(Self::Regex(regex.to_owned()))
+    }
+
+    /// The whole reply is one of `options`.
+    pub(crate) fn choice(options: &[String]) -> Result<Self, ConstraintError> {
+        if options.is_empty() {
+            return Err(invalid("choice", "no option"));
+        }
+        if options.len() > OPTIONS_MAX {
+            return Err(invalid(
+                "choice",
+                &format!("more than {OPTIONS_MAX} options"),
+            ));
+        }
+        let bytes = options.iter().map(String::len).sum();
+        bounded("list of options", bytes, OPTIONS_BYTES_MAX)?;
+        if options.iter().any(String::is_empty) {
+            return Err(invalid("choice", "an option is empty"));
+        }
+        let mut seen = BTreeSet::new();
+        let distinct = options.iter().filter(|option| seen.insert(option.as_str()));
+        Ok(Self::Choice(distinct.cloned().collect()))
+    }
+
+    /// The whole reply derives from `start` of a Lark grammar.
+    pub(crate) fn lark(grammar: &str) -> Result<Self, ConstraintError> {
+        bounded("grammar", grammar.len(), GRAMMAR_BYTES_MAX)?;
+        if let Some(reason) = lark::not_plain(grammar) {
+            return Err(unsupported("grammar", &reason));
+        }
+        Ok(Self::Lark(grammar.to_owned()))
+    }
+
+    /// A schema, checked keyword by keyword.
+    pub(crate) fn json_schema(schema: &Value) -> Result<Self, ConstraintError> {
+        schema::prepare(schema).map(Self::JsonSchema)
+    }
+
+    /// A text that no other source has.
+    pub(crate) fn key(&self) -> String {
+        match self {
+            Self::JsonSchema(schema) => format!("prepared {schema}"),
+            Self::Regex(regex) => format!("regex {regex}"),
+            Self::Choice(options) => format!("choice {}", json!(options)),
+            Self::Lark(grammar) => format!("lark {grammar}"),
+        }
+    }
+
+    pub(crate) fn into_grammar(self) -> TopLevelGrammar {
+        match self {
+            Self::JsonSchema(mut schema) => {
+                let options = JsonCompileOptions {
+                    whitespace_pattern: Some(WHITE_SPACE.to_owned()),
+                    lenient: false,
+                    coerce_one_of: false,
+                    ..JsonCompileOptions::default()
+                };
+                options.apply_to(&mut schema);
+                TopLevelGrammar::from_json_schema(schema)
+            }
+            Self::Regex(regex) => TopLevelGrammar::from_regex(&regex),
+            Self::Choice(options) => TopLevelGrammar::from_lark(lark::choice(&options)),
+            Self::Lark(grammar) => TopLevelGrammar::from_lark(grammar),
+        }
+    }
+}
+
+fn bounded(what: &'static str, bytes: usize, limit: usize) -> Result<(), ConstraintError> {
+    if bytes > limit {
+        return Err(ConstraintError::TooLarge { what, bytes, limit });
+    }
+    Ok(())
+}
+
+fn unsupported(keyword: &str, reason: &str) -> ConstraintError {
+    ConstraintError::Unsupported {
+        keyword: keyword.to_owned(),
+        path: String::new(),
+        reason: reason.to_owned(),
+    }
+}
+
+fn invalid(keyword: &str, reason: &str) -> ConstraintError {
+    ConstraintError::Invalid {
+        keyword: keyword.to_owned(),
+        path: String::new(),
+        reason: reason.to_owned(),
+    }
+}
