@@ -170,14 +170,21 @@ def direct(model_path, items):
     for task, docs in items.items():
         scores[task], counts[task] = [], []
         for doc in docs:
-            num_context = len(encode(doc["context"]))
+            context = encode(doc["context"])
+            cache = model.start()
+            hidden = model.forward(np.array(context), cache)
             values, sizes = [], []
             for choice in doc["choices"]:
                 ids = encode(f"{doc['context']} {choice}")
-                hidden = model.forward(np.array(ids[:-1]), model.start())
-                rows = oracle.logprobs(model, hidden[num_context - 1 :])
-                own = rows[np.arange(len(ids) - num_context), ids[num_context:]]
-                values.append(float(own.sum()))
+                if ids[: len(context)] != context:
+                    raise SystemExit(f"{task}: a choice changes the tokens of its context: {doc['context']!r}")
+                own = ids[len(context) :]
+                # The pass writes a longer cache anew and leaves the context's as it is.
+                behind = [hidden[-1:]]
+                if len(own) > 1:
+                    behind.append(model.forward(np.array(own[:-1]), list(cache)))
+                rows = oracle.logprobs(model, np.concatenate(behind))
+                values.append(float(rows[np.arange(len(own)), own].sum()))
                 sizes.append(len(own))
             scores[task].append(values)
             counts[task].append(sizes)

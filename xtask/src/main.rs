@@ -6,6 +6,7 @@ mod cuda;
 mod fixtures;
 mod python;
 mod run;
+mod soak;
 mod test;
 mod tidy;
 
@@ -28,6 +29,9 @@ enum Task {
     Test(test::TestArgs),
     /// Compile the device kernels; needed after a change of a `.cu` file
     Cuda,
+    /// Mixed traffic and sampled cells of the invariance matrix, every bit against the same request alone
+    #[command(disable_help_flag = true)]
+    Soak(soak::SoakArgs),
     /// Fetch the models and vectors that tests read
     Fixtures,
 }
@@ -37,6 +41,7 @@ fn main() -> ExitCode {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
         Task::Cuda => cuda::build(),
+        Task::Soak(args) => soak::run(args),
         Task::Fixtures => fixtures::run(),
     };
     match done {

@@ -98,6 +98,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         queue_limit,
         speculation: config.speculation,
         prefix_cache: config.prefix_cache,
+        ..EngineConfig::default()
     };
     let token_bytes = Arc::new(token_bytes);
     let engine = match &config.draft_model {

@@ -1,5 +1,6 @@
 //! The engine thread: takes arrivals, runs steps, parks when idle, and ends in order.
 
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -10,8 +11,10 @@ use thiserror::Error;
 use crate::block_manager::PrefixCache;
 use crate::engine_core::EngineCore;
 use crate::handle::{EngineHandle, EngineState, Shared};
+use crate::observer::StepObserver;
+use crate::row_cost;
 use crate::scheduler::SchedulerConfig;
-use crate::speculation::{DraftModel, Drafter, Speculation};
+use crate::speculation::{DraftEffort, DraftModel, Drafter, Speculation};
 use crate::token_bytes::TokenBytes;
 
 /// Limits of an engine.
@@ -22,10 +25,14 @@ pub struct EngineConfig {
     /// Token rows in a forward pass at most; not below `max_num_seqs`. Rows far into a context count
     /// for more, and beside other sequences a long prompt takes a quarter: see [`crate::scheduler`].
     pub max_num_batched_tokens: usize,
+    /// Rows of one prompt in a forward pass at most; `None` leaves it to the budget above.
+    pub prefill_chunk: Option<NonZeroUsize>,
     /// Choices of requests that may wait for a first place in a batch.
     pub queue_limit: usize,
     /// Where drafts come from.
     pub speculation: Speculation,
+    /// How readily drafts are made.
+    pub draft_effort: DraftEffort,
     /// Whether computed blocks are kept and shared.
     pub prefix_cache: PrefixCache,
 }
@@ -35,8 +42,10 @@ impl Default for EngineConfig {
         Self {
             max_num_seqs: 8,
             max_num_batched_tokens: 512,
+            prefill_chunk: None,
             queue_limit: 1024,
             speculation: Speculation::default(),
+            draft_effort: DraftEffort::default(),
             prefix_cache: PrefixCache::On,
         }
     }
@@ -72,7 +81,7 @@ impl Engine {
         token_bytes: Arc<TokenBytes>,
         config: EngineConfig,
     ) -> Result<EngineHandle, SpawnError> {
-        Self::spawn_with(model, None, token_bytes, config)
+        Self::spawn_with(model, None, token_bytes, config, None)
     }
 
     /// Starts an engine that drafts with a second model where the text itself holds no guess.
@@ -86,15 +95,21 @@ impl Engine {
         token_bytes: Arc<TokenBytes>,
         config: EngineConfig,
     ) -> Result<EngineHandle, SpawnError> {
-        let vocab_size = model.info().vocab_size;
-        let draft_vocab_size = draft_model.model.info().vocab_size;
-        if draft_vocab_size != vocab_size {
-            return Err(SpawnError::InvalidConfig {
-                field: "draft_model",
-                reason: format!("it has {draft_vocab_size} tokens, the model {vocab_size}"),
-            });
-        }
-        Self::spawn_with(model, Some(draft_model), token_bytes, config)
+        Self::spawn_with(model, Some(draft_model), token_bytes, config, None)
+    }
+
+    /// Starts an engine whose every step `observer` sees.
+    ///
+    /// # Errors
+    /// As [`Engine::spawn_with_draft_model`].
+    pub fn spawn_observed(
+        model: Box<dyn ForwardModel>,
+        draft_model: Option<DraftModel>,
+        token_bytes: Arc<TokenBytes>,
+        config: EngineConfig,
+        observer: Box<dyn StepObserver>,
+    ) -> Result<EngineHandle, SpawnError> {
+        Self::spawn_with(model, draft_model, token_bytes, config, Some(observer))
     }
 
     fn spawn_with(
@@ -102,21 +117,28 @@ impl Engine {
         draft_model: Option<DraftModel>,
         token_bytes: Arc<TokenBytes>,
         config: EngineConfig,
+        observer: Option<Box<dyn StepObserver>>,
     ) -> Result<EngineHandle, SpawnError> {
         check_config(&config)?;
+        if let Some(draft_model) = &draft_model {
+            check_draft_model(model.as_ref(), draft_model)?;
+        }
         let shared = Arc::new(Shared::new(model.info().clone(), config.queue_limit));
         let scheduler_config = SchedulerConfig {
             max_num_seqs: config.max_num_seqs,
             max_num_batched_tokens: config.max_num_batched_tokens,
+            prefill_chunk: config.prefill_chunk,
+            logits_cost: row_cost::of_logits(model.info().logits_cost),
         };
-        let core = EngineCore::new(
+        let mut core = EngineCore::new(
             model,
             token_bytes,
             scheduler_config,
-            Drafter::new(config.speculation, draft_model),
+            Drafter::new(config.speculation, config.draft_effort, draft_model),
             config.prefix_cache,
             Arc::clone(&shared.progress),
         );
+        core.observer = observer;
         let thread_shared = Arc::clone(&shared);
         thread::Builder::new()
             .name("assay-engine".to_owned())
@@ -124,6 +146,18 @@ impl Engine {
             .map_err(SpawnError::Thread)?;
         Ok(EngineHandle::new(shared))
     }
+}
+
+fn check_draft_model(model: &dyn ForwardModel, draft_model: &DraftModel) -> Result<(), SpawnError> {
+    let vocab_size = model.info().vocab_size;
+    let draft_vocab_size = draft_model.model.info().vocab_size;
+    if draft_vocab_size == vocab_size {
+        return Ok(());
+    }
+    Err(SpawnError::InvalidConfig {
+        field: "draft_model",
+        reason: format!("it has {draft_vocab_size} tokens, the model {vocab_size}"),
+    })
 }
 
 fn check_config(config: &EngineConfig) -> Result<(), SpawnError> {

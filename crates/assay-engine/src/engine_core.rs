@@ -11,6 +11,7 @@ use crate::batch::LogitRow;
 use crate::block_manager::{BlockManager, PrefixCache};
 use crate::choice::{Choice, Finish};
 use crate::handle::Progress;
+use crate::observer::StepObserver;
 use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput, Usage};
 use crate::request::Request;
 use crate::rows::RowOwner;
@@ -58,6 +59,7 @@ pub(crate) struct EngineCore {
     pub(crate) model: Box<dyn ForwardModel>,
     pub(crate) scheduler: Scheduler,
     pub(crate) drafter: Drafter,
+    pub(crate) observer: Option<Box<dyn StepObserver>>,
     token_bytes: Arc<TokenBytes>,
     /// By arrival number.
     requests: BTreeMap<u64, ActiveRequest>,
@@ -80,6 +82,7 @@ impl EngineCore {
         let core = Self {
             scheduler: Scheduler::new(config, blocks),
             drafter,
+            observer: None,
             model,
             token_bytes,
             requests: BTreeMap::new(),

@@ -16,6 +16,7 @@ pub mod engine;
 mod engine_core;
 pub mod handle;
 pub mod logprobs;
+pub mod observer;
 pub mod output;
 mod prefill;
 pub mod prefix_tree;
@@ -34,6 +35,7 @@ pub mod token_bytes;
 pub use block_manager::PrefixCache;
 pub use engine::{Engine, EngineConfig, SpawnError};
 pub use handle::{EngineHandle, EngineState, SubmitError};
+pub use observer::StepObserver;
 pub use output::{
     Entry, FinishReason, Gone, NamedLogprobs, OutputEvent, OutputSink, PromptToken, Pushed,
     RequestError, TextEnd, TextPipeline, TokenLogprobs, TokenOutput, TopLogprob, Usage,
@@ -43,6 +45,6 @@ pub use request::{
     InvalidRequest, LogprobsMode, LogprobsParams, MAX_NAMED_TOKENS, PromptLogprobsParams, Request,
     RequestId, SamplingParams,
 };
-pub use speculation::{DraftModel, Speculation};
+pub use speculation::{DraftEffort, DraftModel, Speculation};
 pub use stats::EngineStats;
 pub use token_bytes::TokenBytes;

@@ -1,12 +1,13 @@
 //! Prompts that would compute the same tokens in the same step: one does, the others wait for it and take
 //! the block from the cache.
 //!
-//! Nobody waits for a dearer prompt, nor for a later one as dear, and the oldest prompt waits for nobody:
-//! so whatever a prompt waits for gets rows no later than it would, and the scheduler's bounds hold as
-//! they are. Knows token ids, blocks and the order of sharing; nothing of limits.
+//! Nobody waits for a dearer prompt, nor for a later one as dear, nor a short one for a long one, and the
+//! oldest prompt waits for nobody: so whatever a prompt waits for gets rows no later than it would, and the
+//! scheduler's bounds hold as they are. Where only the leader's rows are scored, its turn comes as early but
+//! holds fewer rows, by what their logits cost. Knows token ids, blocks and the order of sharing; nothing of
+//! limits.
 
 use crate::prefill::UnfinishedPrompt;
-use crate::row_cost;
 use crate::sequence::Sequence;
 
 /// An unfinished prompt and its sequence.
@@ -17,13 +18,13 @@ pub(crate) fn without_followers(
     prompts: &[Candidate<'_>],
     block_size_tokens: usize,
 ) -> Vec<UnfinishedPrompt> {
-    let rank = |&(prompt, _): &Candidate<'_>| {
-        let cost = row_cost::of_rows(prompt.position, prompt.num_left);
-        (cost, prompt.seq_id)
-    };
+    let rank = |&(prompt, _): &Candidate<'_>| (prompt.rows.cost_of_rows(), prompt.seq_id);
     let waits = |follower: &Candidate<'_>| {
         prompts.iter().any(|leader| {
-            rank(leader) < rank(follower) && computes_next(leader.1, follower.1, block_size_tokens)
+            let is_no_slower = follower.0.is_long || !leader.0.is_long;
+            is_no_slower
+                && rank(leader) < rank(follower)
+                && computes_next(leader.1, follower.1, block_size_tokens)
         })
     };
     let oldest_first = prompts.iter().enumerate();

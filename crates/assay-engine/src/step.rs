@@ -18,10 +18,16 @@ impl EngineCore {
             return Ok(());
         }
         self.draft(&mut scheduled)?;
+        if let Some(observer) = &mut self.observer {
+            observer.scheduled(&self.scheduler, &scheduled);
+        }
         let batch = batch::build(&self.scheduler, &scheduled);
         self.model.forward_layers(&batch.forward)?;
         let Advanced { continued, events } = self.advance(&batch.logit_rows);
         self.scheduler.apply(&scheduled, &continued);
+        if let Some(observer) = &mut self.observer {
+            observer.booked(&self.scheduler, &scheduled, &continued);
+        }
         self.finish_ended(&scheduled);
         self.publish_stats();
         self.emit(events);

@@ -43,6 +43,9 @@ pub struct ModelInfo {
     pub kv_block_tokens: usize,
     /// KV blocks in the pool.
     pub num_kv_blocks: usize,
+    /// What a row's logits cost beside its way through the layers: the head's weights over all of theirs. An estimate,
+    /// for sharing time.
+    pub logits_cost: f64,
 }
 
 /// One step's tokens, packed: sequence `s` owns rows `cu_seqlens[s]..cu_seqlens[s + 1]`.

@@ -117,6 +117,7 @@ impl Model {
                 .unwrap_or(config.max_position_embeddings),
             kv_block_tokens: KV_BLOCK_TOKENS,
             num_kv_blocks: options.num_kv_blocks,
+            logits_cost: config.head_weights() / config.layer_weights(),
         };
         let profile = match options.numerics {
             Numerics::Exact => ActivationProfile::A16,

@@ -5,7 +5,7 @@
 
 use assay_formats::{DType, quant};
 
-use crate::gguf_value::Value;
+use crate::gguf_value::{Array, Value};
 use crate::gguf_writer::GgufWriter;
 
 /// Width of the residual stream.
@@ -20,6 +20,15 @@ pub const TINY_LAYERS: u32 = 3;
 
 /// Width of a logits row of a [`TinyModel`].
 pub const TINY_VOCAB: u64 = 100;
+
+/// Text tokens of [`TinyModel::set_ascii_vocabulary`]: the first so many ids.
+pub const ASCII_TEXT_TOKENS: u32 = 96;
+
+/// The token that ends a turn there.
+pub const ASCII_END: u32 = ASCII_TEXT_TOKENS + 1;
+
+const ASCII_CHAT_TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message['role'] }}\n\
+    {{ message['content'] }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
 
 /// A model file to be: entries and tensors, to be changed before [`TinyModel::build`].
 #[derive(Debug, Clone)]
@@ -174,6 +183,45 @@ impl TinyModel {
     pub fn set(&mut self, key: &str, value: Value) {
         self.entries.retain(|(present, _)| present != key);
         self.entries.push((key.to_owned(), value));
+    }
+
+    /// Sets the longest sequence that the model takes.
+    pub fn set_context_length(&mut self, num_tokens: u32) {
+        let architecture = self.entries.iter().find_map(|(key, value)| match value {
+            Value::String(name) if key == "general.architecture" => Some(name.clone()),
+            _ => None,
+        });
+        let architecture = architecture.expect("every model names its architecture");
+        self.set(
+            &format!("{architecture}.context_length"),
+            Value::U32(num_tokens),
+        );
+    }
+
+    /// Gives the model a byte-level vocabulary: a token for each printable ASCII character, the line's end, and control
+    /// tokens with a chat template of them.
+    pub fn set_ascii_vocabulary(&mut self) {
+        // Byte-level vocabularies write a space and the line's end as letters.
+        let printable = std::iter::once('\u{120}').chain('!'..='~');
+        let mut tokens: Vec<String> = printable.chain(['\u{10a}']).map(String::from).collect();
+        let mut kinds = vec![1; tokens.len()];
+        tokens.extend(["<|im_start|>", "<|im_end|>", "<|pad|>", "<|unk|>"].map(str::to_owned));
+        kinds.resize(tokens.len(), 3);
+        assert_eq!(tokens.len() as u64, TINY_VOCAB, "one token a logit");
+        for (key, text) in [
+            ("tokenizer.ggml.model", "gpt2"),
+            ("tokenizer.ggml.pre", "gpt-2"),
+            ("tokenizer.chat_template", ASCII_CHAT_TEMPLATE),
+        ] {
+            self.set(key, Value::String(text.to_owned()));
+        }
+        self.set("tokenizer.ggml.tokens", Value::Array(Array::String(tokens)));
+        self.set("tokenizer.ggml.token_type", Value::Array(Array::I32(kinds)));
+        self.set(
+            "tokenizer.ggml.merges",
+            Value::Array(Array::String(Vec::new())),
+        );
+        self.set("tokenizer.ggml.eos_token_id", Value::U32(ASCII_END));
     }
 
     /// Removes entry `key`.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::response_format::{ResponseFormat, read_response_format};
+use super::response_format::{ReplyForm, read_form};
 use crate::error::FieldError;
 use crate::fields::{Fields, NumberRange, integer_value, number_value, wrong_type};
 use crate::json;
@@ -64,7 +64,7 @@ pub struct GenerationParams {
     /// Keeps what the prefix cache learns of this prompt to requests of the same salt; never empty.
     pub cache_salt: Option<String>,
     /// Form that the reply must have.
-    pub response_format: ResponseFormat,
+    pub form: ReplyForm,
 }
 
 /// Scores of a reply's tokens.
@@ -152,7 +152,7 @@ impl GenerationParams {
                 .unwrap_or(false),
             stream: read_stream(body, ignored)?,
             cache_salt: read_cache_salt(body)?,
-            response_format: read_response_format(body, ignored)?,
+            form: read_form(body, ignored)?,
         };
         params.check_together()?;
         Ok(params)

@@ -28,6 +28,6 @@ pub use message::{ChatMessage, Content, Role};
 pub use models::{Model, ModelList};
 pub use prompt_logprobs::{PromptLogprob, PromptLogprobs, PromptPosition};
 pub use request::ChatCompletionRequest;
-pub use response_format::ResponseFormat;
+pub use response_format::{ReplyForm, ResponseFormat};
 pub use tools::ToolChoice;
 pub use usage::{CompletionTokensDetails, PromptTokensDetails, Usage};

@@ -56,7 +56,6 @@ const ONLY: &[(&str, &str)] = &[
     ("skip_special_tokens", "true"),
     ("spaces_between_special_tokens", "true"),
     ("stop_token_ids", "[]"),
-    ("structured_outputs", ""),
     ("tfs_z", "1 1.0"),
     ("top_a", "0 0.0"),
     ("truncate_prompt_tokens", ""),

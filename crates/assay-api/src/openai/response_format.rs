@@ -1,13 +1,24 @@
-//! `response_format`: the form that a reply must have. Whether a schema can be enforced is not known here.
+//! `response_format` and `structured_outputs`: the form that a reply must have. Whether it can be enforced is not known
+//! here.
 
 use serde_json::Value;
 
 use super::tools::read_name;
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
+use crate::json;
 
-/// Path of the schema in a request.
-pub const SCHEMA_PATH: &str = "response_format.json_schema.schema";
+/// Path of a `response_format`'s schema in a request.
+const SCHEMA_PATH: &str = "response_format.json_schema.schema";
+
+/// The form that a reply must have, and where the request says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplyForm {
+    /// Path of the schema, expression or list.
+    pub path: &'static str,
+    /// The form.
+    pub format: ResponseFormat,
+}
 
 /// The form that a reply must have.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,10 +30,110 @@ pub enum ResponseFormat {
     JsonObject,
     /// JSON that is valid against this schema: an object or a boolean. Enforced whatever `strict` says.
     JsonSchema(Value),
+    /// Text that this regular expression matches as a whole.
+    Regex(String),
+    /// One of these texts.
+    Choice(Vec<String>),
+    /// Text of this grammar, in llguidance's dialect of Lark.
+    Grammar(String),
 }
 
-/// Reads `response_format`; appends paths of unknown fields to `ignored`.
-pub(super) fn read_response_format(
+/// Reads both fields; appends paths of unknown ones inside them to `ignored`.
+pub(super) fn read_form(
+    body: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<ReplyForm, FieldError> {
+    let format = read_response_format(body, ignored)?;
+    let Some(form) = read_structured_outputs(body, ignored)? else {
+        return Ok(ReplyForm {
+            path: SCHEMA_PATH,
+            format,
+        });
+    };
+    if format != ResponseFormat::Text {
+        let message =
+            format!("`{STRUCTURED}`: may not stand beside a `response_format` of its own");
+        return Err(FieldError::new(STRUCTURED, message));
+    }
+    Ok(form)
+}
+
+const STRUCTURED: &str = "structured_outputs";
+
+fn read_structured_outputs(
+    body: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Option<ReplyForm>, FieldError> {
+    let Some(mut fields) = body.object(STRUCTURED)? else {
+        return Ok(None);
+    };
+    let mut found = Vec::new();
+    if let Some(schema) = fields.take("json") {
+        let format = ResponseFormat::JsonSchema(read_json_schema(schema)?);
+        found.push(("structured_outputs.json", format));
+    }
+    if let Some(regex) = fields.string("regex")? {
+        found.push(("structured_outputs.regex", ResponseFormat::Regex(regex)));
+    }
+    if let Some(options) = fields.array("choice")? {
+        let format = ResponseFormat::Choice(read_options(options)?);
+        found.push(("structured_outputs.choice", format));
+    }
+    if let Some(grammar) = fields.string("grammar")? {
+        found.push((
+            "structured_outputs.grammar",
+            ResponseFormat::Grammar(grammar),
+        ));
+    }
+    if fields.boolean("json_object")? == Some(true) {
+        found.push(("structured_outputs.json_object", ResponseFormat::JsonObject));
+    }
+    // These would change what may come.
+    for name in ["structural_tag", "whitespace_pattern"] {
+        if fields.take(name).is_some() {
+            return Err(FieldError::unsupported(fields.path_of(name), "a value"));
+        }
+    }
+    ignored.extend(fields.untaken());
+    let num_found = found.len();
+    match found.pop() {
+        Some((path, format)) if num_found == 1 => Ok(Some(ReplyForm { path, format })),
+        _ => {
+            let message = format!(
+                "`{STRUCTURED}`: must hold one of `json`, `regex`, `choice`, `grammar` and `json_object`, not {num_found}"
+            );
+            Err(FieldError::new(STRUCTURED, message))
+        }
+    }
+}
+
+/// A schema as it is, or written out in a string.
+fn read_json_schema(value: Value) -> Result<Value, FieldError> {
+    const PATH: &str = "structured_outputs.json";
+    let schema = match value {
+        Value::String(text) => json::parse(text.as_bytes())
+            .map_err(|error| FieldError::new(PATH, format!("`{PATH}`: {}", error.message)))?,
+        other => other,
+    };
+    match schema {
+        schema @ (Value::Object(_) | Value::Bool(_)) => Ok(schema),
+        other => Err(wrong_type(PATH, "a JSON schema", &other)),
+    }
+}
+
+fn read_options(options: Vec<Value>) -> Result<Vec<String>, FieldError> {
+    let numbered = options.into_iter().enumerate();
+    let read = numbered.map(|(index, option)| match option {
+        Value::String(text) => Ok(text),
+        other => {
+            let path = format!("structured_outputs.choice[{index}]");
+            Err(wrong_type(&path, "a string", &other))
+        }
+    });
+    read.collect()
+}
+
+fn read_response_format(
     body: &mut Fields,
     ignored: &mut Vec<String>,
 ) -> Result<ResponseFormat, FieldError> {

@@ -176,7 +176,7 @@ fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) ->
     let mut sampler = Sampler::new(args.repeats.get(), args.force, &bar);
 
     let ceilings = if args.measures(Figure::Ceilings) {
-        measure_ceilings(model.compute(), &mut sampler)?
+        measure_ceilings(model.compute(), work.weight_bytes(), &mut sampler)?
     } else {
         Ceilings::default()
     };
@@ -234,7 +234,11 @@ fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) ->
     Ok(run)
 }
 
-fn measure_ceilings(cx: &Compute, sampler: &mut Sampler<'_>) -> Result<Ceilings> {
+fn measure_ceilings(
+    cx: &Compute,
+    weight_bytes: usize,
+    sampler: &mut Sampler<'_>,
+) -> Result<Ceilings> {
     let mut instruction = None;
     let integer = sampler.sample("integer peak", || {
         let peak = integer_peak(cx);
@@ -242,17 +246,21 @@ fn measure_ceilings(cx: &Compute, sampler: &mut Sampler<'_>) -> Result<Ceilings>
         // A rate as the seconds of one operation, so that all samples are times.
         Ok(peak.map_or(f64::INFINITY, |peak| 1.0 / peak.ops_per_second))
     })?;
-    let probe = ReadProbe::new(cx, READ_BYTES)
-        .context("no gigabyte of memory to measure its rate with; leave out --only ceilings")?;
-    let read = sampler.sample("memory read", || Ok(1.0 / probe.bytes_per_second(cx)))?;
-    Ok(Ceilings::new(instruction, &integer, &read))
+    let mut read = |name, num_bytes| {
+        let probe = ReadProbe::new(cx, num_bytes)
+            .context("no memory to measure its rate with; leave out --only ceilings")?;
+        sampler.sample(name, || Ok(1.0 / probe.bytes_per_second(cx)))
+    };
+    let memory = read("memory read", READ_BYTES)?;
+    let weights = read("weights read", weight_bytes)?;
+    Ok(Ceilings::new(instruction, &integer, &memory, &weights))
 }
 
 impl BenchArgs {
     /// Figures to measure, for the progress bar.
     fn num_steps(&self) -> usize {
         let counts = [
-            (Figure::Ceilings, 2),
+            (Figure::Ceilings, 3),
             (Figure::Prefill, self.prompt.len()),
             (Figure::Decode, self.batch.len()),
             (Figure::Score, self.prompt.len()),

@@ -40,7 +40,11 @@ pub(super) struct Ceilings {
     /// Which instruction the peak is of.
     integer_instruction: Option<&'static str>,
     integer_ops_per_second: Option<f64>,
+    /// Of a buffer that no cache holds.
     read_bytes_per_second: Option<f64>,
+    /// Of a buffer as large as the weights, again and again as decoding reads them: where a cache holds it,
+    /// this is what binds.
+    weights_read_bytes_per_second: Option<f64>,
     disturbed: bool,
 }
 
@@ -61,7 +65,7 @@ struct FigureReport {
 #[serde(rename_all = "snake_case")]
 enum Bound {
     IntegerPeak,
-    MemoryRead,
+    WeightsRead,
 }
 
 impl Ceilings {
@@ -70,12 +74,14 @@ impl Ceilings {
         instruction: Option<&'static str>,
         integer: &Samples,
         read: &Samples,
+        weights_read: &Samples,
     ) -> Self {
         Self {
             integer_instruction: instruction,
             integer_ops_per_second: instruction.map(|_| 1.0 / integer.median()),
             read_bytes_per_second: Some(1.0 / read.median()),
-            disturbed: integer.disturbed || read.disturbed,
+            weights_read_bytes_per_second: Some(1.0 / weights_read.median()),
+            disturbed: integer.disturbed || read.disturbed || weights_read.disturbed,
         }
     }
 
@@ -86,8 +92,8 @@ impl Ceilings {
             Some(amount / seconds / ceiling)
         };
         let integer = share(amount.integer_ops, self.integer_ops_per_second);
-        let read = share(amount.read_bytes, self.read_bytes_per_second);
-        [(Bound::IntegerPeak, integer), (Bound::MemoryRead, read)]
+        let read = share(amount.read_bytes, self.weights_read_bytes_per_second);
+        [(Bound::IntegerPeak, integer), (Bound::WeightsRead, read)]
             .into_iter()
             .filter_map(|(bound, share)| Some((bound, share?)))
             .max_by(|(_, a), (_, b)| a.total_cmp(b))
@@ -192,9 +198,14 @@ impl Run {
                 mark(disturbed)
             )?;
         }
-        if let Some(bytes) = self.ceilings.read_bytes_per_second {
-            let (name, bytes) = ("memory read", rate(bytes / 1e9, disturbed));
-            writeln!(out, "  {name:<18} {bytes:>8} GB/s{}", mark(disturbed))?;
+        for (name, bytes) in [
+            ("memory read", self.ceilings.read_bytes_per_second),
+            ("weights read", self.ceilings.weights_read_bytes_per_second),
+        ] {
+            if let Some(bytes) = bytes {
+                let bytes = rate(bytes / 1e9, disturbed);
+                writeln!(out, "  {name:<18} {bytes:>8} GB/s{}", mark(disturbed))?;
+            }
         }
         for figure in &self.figures {
             let mark = mark(figure.samples.disturbed);
@@ -205,7 +216,7 @@ impl Run {
             if let (Some(bound), Some(share)) = (figure.bound, figure.share) {
                 let bound = match bound {
                     Bound::IntegerPeak => "integer peak",
-                    Bound::MemoryRead => "memory read",
+                    Bound::WeightsRead => "weights read",
                 };
                 write!(out, "   {:>3.0} % of {bound}", share * 100.0)?;
             }

@@ -72,6 +72,11 @@ impl Work {
         }
     }
 
+    /// Bytes of the weights that every decoded token reads.
+    pub(super) fn weight_bytes(&self) -> usize {
+        (self.layers.bytes + self.head.bytes) as usize
+    }
+
     /// A prompt, whose last row alone goes through the head.
     pub(super) fn prefill(&self, num_tokens: usize) -> Amount {
         self.rows(num_tokens, 1)

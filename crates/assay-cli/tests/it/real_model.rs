@@ -128,3 +128,38 @@ fn one_token_has_no_score() {
     assert_eq!(report["num_scored"], 0);
     assert!(report["sum"].is_null() && report["perplexity"].is_null());
 }
+
+/// Where the fixtures lie.
+fn model_file(name: &str) -> String {
+    let base = std::env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty());
+    let base = base.map(std::path::PathBuf::from);
+    let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
+    let path = base.expect("a home directory").join("assay/models");
+    path.join(name).display().to_string()
+}
+
+#[test]
+fn a_draft_model_is_held_to_the_vocabulary_and_moves_no_bit() {
+    let gemma = model_file("gemma-3-270m-q4_k_m.gguf");
+    let error = error_of(
+        &[
+            "score",
+            "--text",
+            "a b",
+            "--model",
+            MODELS[0],
+            "--draft-model",
+            &gemma,
+        ],
+        1,
+    );
+    assert!(
+        error.contains("--draft-model") && error.contains("it has 262144 tokens"),
+        "{error}"
+    );
+    let own = model_file("SmolLM2-135M-Instruct.Q4_1.gguf");
+    let plain = score(TEXT, &["--model", MODELS[0]], Isa::detect());
+    let with_draft_model = ["--model", MODELS[0], "--draft-model", &own];
+    let drafted = score(TEXT, &with_draft_model, Isa::detect());
+    assert_eq!(hash(&drafted), hash(&plain));
+}

@@ -3,9 +3,10 @@
 //! `schedule` picks, `apply` books what was computed and drawn. No device, clock, random number,
 //! channel or text. What is picked never changes a result, only when it arrives.
 //!
-//! Cost: a row at position p attends to p keys and costs 1 + p/2048 rows (`row_cost`). In these
-//! units a step has a budget B, `max_num_batched_tokens`; S sequences at most, S ≤ B. Beside other
-//! sequences, running or waiting, long prompts share no more than I = B/4, at least 16, of a step.
+//! Cost: a row at position p attends to p keys and costs 1 + p/2048 rows, and where its logits are wanted
+//! the head's share of a row more (`row_cost`). In these units a step has a budget B,
+//! `max_num_batched_tokens`; S sequences at most, S ≤ B. Beside other sequences, running or waiting, long
+//! prompts share no more than I = B/4, at least 16, of a step.
 //! A prompt is long while its uncomputed rows cost more than I; rows from the prefix cache cost nothing.
 //!
 //! Policy, and the bounds it gives (D: cost of the step's decode rows, R = B − D, not below 0;
@@ -13,12 +14,14 @@
 //! - Decode rows first: every sequence that comes into the step with one uncomputed token runs in it.
 //! - Prompts take what the cache has, when they start and at every later step, but never their last row.
 //! - Admission in order of arrival, so every running sequence is older than every waiting one.
-//! - Prefill takes R: the oldest prompt L/2 and at least one row, the rest the cheapest remainder
-//!   first, all long ones from one L; what they leave is the oldest's. So the oldest prompt always
-//!   advances, and a prompt behind none cheaper gets the rows that fit L/2, however long the others
-//!   are: a short one is through in its first step while R ≥ 2I.
-//! - A prompt waits while one that is no dearer computes the block that comes next in both, and then
-//!   has it from the cache. The oldest never waits (`shared_prompts.rs`).
+//! - Prefill takes R: the oldest prompt L/2 and at least one row, the rest the cheapest remainder first
+//!   (by rows and keys alone), all long ones from one L; what they leave is the oldest's. So the oldest
+//!   prompt always advances, and a prompt behind none cheaper gets the rows that fit L/2, however long the
+//!   others are: a short one is through in its first step while R ≥ 2I.
+//! - Where `prefill_chunk` is set, a share is cut to so many rows; what that leaves of a step stays unused.
+//! - A prompt waits while one that is no dearer (by rows and keys) computes the block that comes next in
+//!   both, and then has it from the cache; a short one for no long one. The oldest never waits
+//!   (`shared_prompts.rs`).
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
 //! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be
@@ -34,12 +37,13 @@ mod output;
 pub use output::{ScheduledSequence, SchedulerOutput};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 
 use assay_models::TokenId;
 
 use crate::block_manager::{BlockManager, PrefixCache};
 use crate::prefill::{self, PrefillBudget, UnfinishedPrompt};
-use crate::row_cost;
+use crate::row_cost::{self, RowCost, Run};
 use crate::sequence::{SeqId, Sequence, SequenceState};
 use crate::shared_prompts;
 
@@ -62,6 +66,10 @@ pub struct SchedulerConfig {
     /// Token rows in a forward pass at most, ≥ `max_num_seqs`; also what the rows may cost, in rows
     /// at position 0.
     pub max_num_batched_tokens: usize,
+    /// Rows of one prompt in a forward pass at most; `None` leaves it to the budget.
+    pub prefill_chunk: Option<NonZeroUsize>,
+    /// What a row's logits cost beside the row, in 2,048ths of a row at position 0.
+    pub logits_cost: u64,
 }
 
 /// Sequences, their queue and their blocks.
@@ -343,10 +351,19 @@ impl Scheduler {
     /// Shares what decode left of the budget among unfinished prompts.
     fn schedule_prefill(&mut self, output: &mut SchedulerOutput) {
         // Decode has at most S − 1 ≤ B − 1 rows beside an unfinished prompt: one is always left.
-        let shares = prefill::share(self.prefill_budget(output), self.unfinished_prompts(output));
+        let shares = prefill::share(
+            self.costs(),
+            self.prefill_budget(output),
+            self.unfinished_prompts(output),
+        );
+        let chunk = self
+            .config
+            .prefill_chunk
+            .map_or(usize::MAX, NonZeroUsize::get);
         output
             .scheduled
             .extend(shares.into_iter().map(|(prompt, num_rows)| {
+                let num_rows = num_rows.min(chunk);
                 ScheduledSequence {
                     seq_id: prompt.seq_id,
                     num_scheduled_tokens: num_rows,
@@ -354,7 +371,7 @@ impl Scheduler {
                         .sequences
                         .get(&prompt.seq_id)
                         .map_or(0, |sequence| sequence.num_scored_rows(num_rows)),
-                    wants_logits: num_rows == prompt.num_left,
+                    wants_logits: num_rows == prompt.rows.num_rows,
                     draft_token_ids: Vec::new(),
                 }
             }));
@@ -379,8 +396,12 @@ impl Scheduler {
             .iter()
             .filter_map(|scheduled| {
                 let sequence = self.sequences.get(&scheduled.seq_id)?;
-                let position = sequence.num_computed_tokens;
-                Some(row_cost::of_rows(position, scheduled.num_rows()))
+                let num_rows = scheduled.num_rows();
+                Some(self.costs().of(Run {
+                    position: sequence.num_computed_tokens,
+                    num_rows,
+                    num_plain: num_rows - scheduled.num_logit_rows(),
+                }))
             })
             .sum();
         row_cost::of_budget(self.config.max_num_batched_tokens).saturating_sub(cost)
@@ -389,13 +410,24 @@ impl Scheduler {
     /// Draft rows from `position` on that `output` may still take.
     fn num_draft_rows_left(&self, output: &SchedulerOutput, position: usize) -> usize {
         let num_left = self.config.max_num_batched_tokens - output.num_tokens();
-        let num_left = row_cost::rows_within(position, num_left, self.cost_left(output));
+        let rows = Run {
+            position,
+            num_rows: num_left,
+            num_plain: 0,
+        };
+        let num_left = self.costs().rows_within(rows, self.cost_left(output));
         if self.sequences.len() == 1 {
             return num_left;
         }
         let num_drafted = output.num_draft_tokens();
         let num_others = output.num_tokens() - num_drafted;
         num_left.min((num_others / DRAFT_PART).saturating_sub(num_drafted))
+    }
+
+    fn costs(&self) -> RowCost {
+        RowCost {
+            logits: self.config.logits_cost,
+        }
     }
 
     /// What long prompts may cost beside others, and what makes a prompt long.
@@ -413,13 +445,17 @@ impl Scheduler {
             .into_iter()
             .filter_map(|seq_id| self.sequences.get(&seq_id))
             .map(|sequence| {
-                let position = sequence.num_computed_tokens;
-                let num_left = sequence.num_uncomputed_tokens();
+                let num_rows = sequence.num_uncomputed_tokens();
+                let rows = Run {
+                    position: sequence.num_computed_tokens,
+                    num_rows,
+                    // The last row gives the next token.
+                    num_plain: num_rows - 1 - sequence.num_scored_rows(num_rows),
+                };
                 let prompt = UnfinishedPrompt {
                     seq_id: sequence.seq_id,
-                    position,
-                    num_left,
-                    is_long: row_cost::of_rows(position, num_left) > interactive_cost,
+                    rows,
+                    is_long: self.costs().of(rows) > interactive_cost,
                 };
                 (prompt, sequence)
             })

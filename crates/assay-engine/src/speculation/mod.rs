@@ -11,6 +11,7 @@ mod prompt_lookup;
 mod stage;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use assay_models::{ForwardError, TokenId};
 
@@ -29,6 +30,17 @@ pub enum Speculation {
     /// Text that the sequence itself holds already: prompt lookup.
     #[default]
     Ngram,
+}
+
+/// How readily drafts are made. Changes time, never a token or a score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DraftEffort {
+    /// As far as they pay, by what the reply has shown so far and how many share the step.
+    #[default]
+    Worthwhile,
+    /// So many tokens wherever there is room, whatever they cost: what proves that drafts are harmless, since in a full
+    /// batch they seldom pay.
+    Always(NonZeroUsize),
 }
 
 /// Draft tokens behind one sequence in one step at most.
@@ -54,13 +66,19 @@ pub(crate) struct DraftSlot<'a> {
 /// What the engine drafts with, and what that remembers of each sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Drafter {
+    effort: DraftEffort,
     lookups: Option<BTreeMap<SeqId, PromptLookup>>,
     model: Option<ModelDrafts>,
 }
 
 impl Drafter {
-    pub(crate) fn new(speculation: Speculation, draft_model: Option<DraftModel>) -> Self {
+    pub(crate) fn new(
+        speculation: Speculation,
+        effort: DraftEffort,
+        draft_model: Option<DraftModel>,
+    ) -> Self {
         Self {
+            effort,
             lookups: match speculation {
                 Speculation::Off => None,
                 Speculation::Ngram => Some(BTreeMap::new()),
@@ -72,6 +90,22 @@ impl Drafter {
     /// Whether there are never any drafts.
     pub(crate) fn is_off(&self) -> bool {
         self.lookups.is_none() && self.model.is_none()
+    }
+
+    /// What the row of a draft token is held to cost in a step of `num_decoding` decode rows, in tokens.
+    pub(crate) fn row_cost(&self, num_decoding: usize) -> f64 {
+        match self.effort {
+            DraftEffort::Worthwhile => odds::row_cost(num_decoding),
+            DraftEffort::Always(_) => 0.0,
+        }
+    }
+
+    /// Draft tokens behind one sequence in one step at most.
+    pub(crate) fn max_draft_tokens(&self) -> usize {
+        match self.effort {
+            DraftEffort::Worthwhile => MAX_DRAFT_TOKENS,
+            DraftEffort::Always(num_tokens) => num_tokens.get().min(MAX_DRAFT_TOKENS),
+        }
     }
 
     /// A draft for each slot, perhaps empty, never above its limit: what the text says costs nothing, so it comes

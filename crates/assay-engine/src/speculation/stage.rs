@@ -2,10 +2,17 @@
 
 use assay_models::ForwardError;
 
-use super::odds;
-use super::{DraftSlot, MAX_DRAFT_TOKENS};
+use super::DraftSlot;
 use crate::engine_core::EngineCore;
 use crate::scheduler::SchedulerOutput;
+
+/// What all drafts of a step are bound by.
+struct DraftLimits {
+    /// Tokens of one draft at most.
+    num_tokens: usize,
+    /// What the row of a draft token costs, in tokens.
+    row_cost: f64,
+}
 
 impl EngineCore {
     /// Adds drafts behind the rows that decode, out of what the step's other rows leave.
@@ -21,9 +28,13 @@ impl EngineCore {
             .collect();
         // It looks at the rest of the engine's state while it drafts.
         let mut drafter = std::mem::take(&mut self.drafter);
+        let limits = DraftLimits {
+            num_tokens: drafter.max_draft_tokens(),
+            row_cost: drafter.row_cost(decoding.len()),
+        };
         let slots: Vec<DraftSlot<'_>> = decoding
             .iter()
-            .map(|&index| self.draft_slot(scheduled, index, decoding.len()))
+            .map(|&index| self.draft_slot(scheduled, index, &limits))
             .collect();
         let drafts = drafter.propose(&slots);
         self.drafter = drafter;
@@ -38,7 +49,7 @@ impl EngineCore {
         &self,
         scheduled: &SchedulerOutput,
         index: usize,
-        num_decoding: usize,
+        limits: &DraftLimits,
     ) -> DraftSlot<'_> {
         let seq_id = scheduled.scheduled[index].seq_id;
         let sequence = self
@@ -60,8 +71,8 @@ impl EngineCore {
             num_prompt_tokens: sequence.num_prompt_tokens,
             sampling: &request.sampling,
             seen: &choice.seen,
-            limit: limit.min(MAX_DRAFT_TOKENS),
-            row_cost: odds::row_cost(num_decoding),
+            limit: limit.min(limits.num_tokens),
+            row_cost: limits.row_cost,
         }
     }
 }

@@ -228,6 +228,12 @@ impl Checked {
                 (1..=num_left).contains(&scheduled.num_scheduled_tokens),
                 "{seq_id:?}: {scheduled:?} of {num_left}"
             );
+            assert!(
+                self.config
+                    .prefill_chunk
+                    .is_none_or(|chunk| scheduled.num_scheduled_tokens <= chunk.get()),
+                "{seq_id:?}: {scheduled:?} passes the chunk"
+            );
             assert_eq!(
                 scheduled.wants_logits,
                 scheduled.num_scheduled_tokens == num_left,
@@ -270,8 +276,16 @@ impl Checked {
 
     /// What the entry's rows cost, counted row by row. To be asked before the step is booked.
     pub(crate) fn cost(&self, seq_id: SeqId, num_rows: usize) -> usize {
-        let position = self.live[&seq_id].num_computed;
-        (position..position + num_rows).map(|p| ROW + p).sum()
+        let expected = &self.live[&seq_id];
+        let position = expected.num_computed;
+        let logits_cost = usize::try_from(self.config.logits_cost).expect("a small cost");
+        (position..position + num_rows)
+            .map(|p| {
+                // The last token's logits give the next one.
+                let has_logits = p + 1 == expected.num_tokens;
+                ROW + p + if has_logits { logits_cost } else { 0 }
+            })
+            .sum()
     }
 
     /// The stated bounds on what a step costs.

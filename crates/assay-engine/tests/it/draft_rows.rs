@@ -19,6 +19,8 @@ fn decoding(num_sequences: u64, num_prompt: u32, num_blocks: usize, budget: usiz
     let config = SchedulerConfig {
         max_num_seqs: 8,
         max_num_batched_tokens: budget,
+        prefill_chunk: None,
+        logits_cost: 0,
     };
     let mut scheduler = Scheduler::new(
         config,

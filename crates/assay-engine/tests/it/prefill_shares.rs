@@ -1,8 +1,8 @@
 //! How long prompts, short prompts and decode rows share steps: the scheduler's stated bounds.
 
-use assay_engine::block_manager::PrefixCache;
-use assay_engine::scheduler::{SchedulerConfig, SchedulerOutput};
-use assay_engine::sequence::SeqId;
+use assay_engine::block_manager::{BlockManager, PrefixCache};
+use assay_engine::scheduler::{Scheduler, SchedulerConfig, SchedulerOutput};
+use assay_engine::sequence::{SeqId, Sequence};
 
 use crate::checked::{Checked, ROW};
 
@@ -13,6 +13,8 @@ fn checked(max_num_seqs: usize, max_num_batched_tokens: usize) -> Checked {
     let config = SchedulerConfig {
         max_num_seqs,
         max_num_batched_tokens,
+        prefill_chunk: None,
+        logits_cost: 0,
     };
     Checked::new(config, NUM_BLOCKS, PrefixCache::On)
 }
@@ -273,4 +275,53 @@ fn a_cached_prompt_is_short() {
     let again = checked.add_choices([prompt, vec![9; 20]].concat(), None, 1, 1)[0];
     let (output, _) = step(&mut checked);
     assert_eq!(num_rows(&output, again), 20);
+}
+
+/// Rows whose logits are wanted cost the head as well: a scored prompt is no larger a step than a plain one that costs
+/// as much, and a plain prompt's own last row is the only one that counts so.
+#[test]
+fn a_scored_prompt_gets_fewer_rows_of_a_step() {
+    const BUDGET: usize = 64;
+    let first_rows = |scored_from: Option<usize>, logits_cost: usize| {
+        let config = SchedulerConfig {
+            max_num_seqs: 8,
+            max_num_batched_tokens: BUDGET,
+            prefill_chunk: None,
+            logits_cost: logits_cost as u64,
+        };
+        let blocks = BlockManager::new(NUM_BLOCKS, 4, PrefixCache::On);
+        let mut scheduler = Scheduler::new(config, blocks);
+        let seq_id = SeqId {
+            arrival: 0,
+            choice_index: 0,
+        };
+        let sequence = Sequence::new(seq_id, (0..200).collect(), None);
+        scheduler.add(sequence.with_scores_from(scored_from));
+        num_rows(&scheduler.schedule(), seq_id)
+    };
+    // As many rows as fit when each is counted by itself.
+    let fitting = |scored_from: usize, logits_cost: usize| {
+        let mut left = BUDGET * ROW;
+        (0..200)
+            .take_while(|&position| {
+                let logits = if position >= scored_from {
+                    logits_cost
+                } else {
+                    0
+                };
+                let fits = ROW + position + logits <= left;
+                left = left.saturating_sub(ROW + position + logits);
+                fits
+            })
+            .count()
+    };
+    for logits_cost in [0, 550, 2_048, 3_430] {
+        assert_eq!(first_rows(None, logits_cost), fitting(200, logits_cost));
+        for scored_from in [0, 5, 40, 150] {
+            let rows = first_rows(Some(scored_from), logits_cost);
+            let expected = fitting(scored_from, logits_cost);
+            assert_eq!(rows, expected, "from {scored_from} at {logits_cost}");
+        }
+    }
+    assert!(first_rows(Some(0), 2_048) <= BUDGET / 2);
 }

@@ -1,5 +1,7 @@
 //! Scheduler and block manager against naive references, over random operations.
 
+use std::num::NonZeroUsize;
+
 use assay_engine::block_manager::PrefixCache;
 use assay_engine::scheduler::SchedulerConfig;
 use assay_models::TokenId;
@@ -69,14 +71,26 @@ impl ReferenceStateMachine for Limits {
         (
             1_usize..10,
             prop::sample::select(vec![0_usize, 1, 7, 60, 500]),
+            (
+                prop::sample::select(vec![None, None, NonZeroUsize::new(1), NonZeroUsize::new(5)]),
+                prop::sample::select(vec![0, 550, 3_430]),
+            ),
             LONGEST_IN_BLOCKS..4 * LONGEST_IN_BLOCKS,
             prop::sample::select(vec![PrefixCache::On, PrefixCache::On, PrefixCache::Off]),
         )
             .prop_map(
-                |(max_num_seqs, spare_tokens, num_blocks, prefix_cache)| Self {
+                |(
+                    max_num_seqs,
+                    spare_tokens,
+                    (prefill_chunk, logits_cost),
+                    num_blocks,
+                    prefix_cache,
+                )| Self {
                     config: SchedulerConfig {
                         max_num_seqs,
                         max_num_batched_tokens: max_num_seqs + spare_tokens,
+                        prefill_chunk,
+                        logits_cost,
                     },
                     num_blocks,
                     prefix_cache,
@@ -148,6 +162,8 @@ fn a_pool_too_small_for_all_preempts_and_ends() {
         let config = SchedulerConfig {
             max_num_seqs: 8,
             max_num_batched_tokens: 64,
+            prefill_chunk: None,
+            logits_cost: 0,
         };
         let mut checked = Checked::new(config, 2 * LONGEST_IN_BLOCKS, prefix_cache);
         for _ in 0..8 {
@@ -167,6 +183,8 @@ fn hits_copies_and_evictions_really_happen() {
     let config = SchedulerConfig {
         max_num_seqs: 6,
         max_num_batched_tokens: 24,
+        prefill_chunk: None,
+        logits_cost: 0,
     };
     let mut checked = Checked::new(config, 2 * LONGEST_IN_BLOCKS, PrefixCache::On);
     for round in 0..12_u32 {

@@ -7,7 +7,7 @@ use super::formats::PackedFormat;
 use super::quants::{BLOCK, PANEL_ROWS};
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Fills a chunk (by number) with bytes that were packed before; whether it could. Called from several threads.
 pub(super) type ReadChunk<'a> = dyn Fn(usize, &mut [u8]) -> bool + Sync + 'a;
@@ -22,13 +22,12 @@ pub(super) fn total_bytes(format: &dyn PackedFormat, n: usize, k: usize) -> Opti
 #[derive(Debug)]
 pub(super) struct BlockMatrix {
     format: &'static dyn PackedFormat,
-    k: usize,
     panel_bytes: usize,
     panels: PanelBuffer,
 }
 
 impl BlockMatrix {
-    /// Packs `n` rows of `row_bytes` bytes each on the threads of `cx`.
+    /// Packs `n` rows of `row_bytes` bytes each on the threads of `cx`, and reads every panel back.
     pub(super) fn pack(
         arena: &mut WeightArena,
         cx: &Compute,
@@ -43,15 +42,26 @@ impl BlockMatrix {
         let panel_bytes = matrix.panel_bytes;
         let num_groups = n.div_ceil(PANEL_ROWS);
         let shared = DisjointSlice::new(matrix.panels.bytes_mut());
+        let first_damaged = AtomicUsize::new(usize::MAX);
         cx.pool.run(num_groups, &|group| {
             // SAFETY: each group is one task and panels are disjoint.
             let panel = unsafe { shared.part(group * panel_bytes, panel_bytes) };
             let rows = bytes[group * PANEL_ROWS * row_bytes..].chunks_exact(row_bytes);
-            for (row, raw_row) in rows.take(PANEL_ROWS).enumerate() {
-                format.pack_row(raw_row, num_blocks, panel, row);
+            let mut hashes = [None; PANEL_ROWS];
+            for ((row, raw_row), hash) in rows.enumerate().zip(&mut hashes) {
+                *hash = Some(format.pack_row(raw_row, num_blocks, panel, row));
+            }
+            // The panel is in the caches still.
+            let found = format.panel_hashes(cx.isa, panel, num_blocks);
+            let differs = |(hash, found): (&Option<u32>, u32)| hash.is_some_and(|h| h != found);
+            if let Some(row) = hashes.iter().zip(found).position(differs) {
+                first_damaged.fetch_min(group * PANEL_ROWS + row, Ordering::Relaxed);
             }
         });
-        Ok(matrix)
+        match first_damaged.into_inner() {
+            usize::MAX => Ok(matrix),
+            row => Err(PackError::Damaged { row }),
+        }
     }
 
     /// Takes panels that were packed before: `read` fills each chunk of `chunk_bytes`, on the threads of `cx`.
@@ -93,7 +103,6 @@ impl BlockMatrix {
             .map_err(|source| PackError::OutOfMemory { bytes, source })?;
         Ok(Self {
             format,
-            k,
             panel_bytes: format.panel_bytes(k / BLOCK),
             panels,
         })
@@ -116,13 +125,6 @@ impl BlockMatrix {
     pub(super) fn row_into(&self, index: usize, out: &mut [f32]) {
         self.format
             .read_row(self.panel_of(index), index % PANEL_ROWS, out);
-    }
-
-    /// Hash of the quants and scales of row `index`.
-    pub(super) fn row_hash(&self, index: usize) -> u64 {
-        let panel = self.panel_of(index);
-        self.format
-            .hash_packed_row(panel, self.k / BLOCK, index % PANEL_ROWS)
     }
 
     fn panel_of(&self, row: usize) -> &[u8] {

@@ -2,7 +2,7 @@
 //! integer `−zero_point·S_j` where quants are stored with a zero point, or `f32(S_j)` for the
 //! offset chain. No format has both.
 //!
-//! The AMX kernels multiply signed quants and need only the latter.
+//! The BF16 kernels of AMX multiply signed quants and need only the latter.
 //!
 //! Laid out like the activations: `[tile][sub-block][token of tile]`.
 

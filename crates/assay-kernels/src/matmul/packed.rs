@@ -3,12 +3,10 @@
 
 use super::arena::WeightArena;
 use super::blocks::{self, BlockMatrix, ReadChunk};
-use super::checksum::{self, RowHash};
 use super::formats::packed_format;
 use crate::float_matmul::{FloatMatrix, FloatType};
 use crate::{Compute, Isa, ThreadPool};
 use assay_formats::DType;
-use assay_formats::quant::dequantize;
 use std::num::NonZeroUsize;
 
 /// Version of the panels' layout, the same for every instruction set. Whatever changes a byte of a panel raises it:
@@ -59,6 +57,15 @@ pub enum PackError {
         /// Bytes given.
         found: usize,
     },
+    /// A packed row does not hash to what its source did.
+    #[error(
+        "row {row} was not packed as the file has it: this machine's memory or CPU made an error (test the memory, \
+         start again), or this is a bug to report"
+    )]
+    Damaged {
+        /// The first such row.
+        row: usize,
+    },
     /// The system refused the memory.
     #[error("no memory for {bytes} bytes of packed weights")]
     OutOfMemory {
@@ -88,11 +95,12 @@ pub(super) enum Storage {
 }
 
 impl PackedMatrix {
-    /// Packs a matrix from its GGUF bytes: `n` rows of `k` elements, row-major blocks of `dtype`.
+    /// Packs a matrix from its GGUF bytes: `n` rows of `k` elements, row-major blocks of `dtype`. Quantised
+    /// rows are hashed on the way and their panels read back.
     ///
     /// # Errors
     /// [`PackError`]: the type has no kernel, a dimension is zero, `k` is not whole blocks, `bytes`
-    /// has another length, or there is no memory.
+    /// has another length, there is no memory, or a panel is not what was packed.
     pub fn pack(dtype: DType, n: usize, k: usize, bytes: &[u8]) -> Result<Self, PackError> {
         let cx = Compute::new(Isa::SCALAR, ThreadPool::new(NonZeroUsize::MIN));
         Self::pack_in(&mut WeightArena::new(), &cx, dtype, n, k, bytes)
@@ -220,45 +228,6 @@ impl PackedMatrix {
             Storage::Blocks(blocks) => blocks.row_into(index, out),
             Storage::Floats(floats) => floats.copy_row(index, out),
         }
-    }
-
-    /// Checksum of the quants and scales held here; equals [`PackedMatrix::source_checksum`] of the
-    /// bytes it was packed from when packing lost nothing.
-    pub fn checksum(&self) -> u64 {
-        match &self.storage {
-            Storage::Blocks(blocks) => {
-                checksum::combine((0..self.n).map(|row| blocks.row_hash(row)))
-            }
-            Storage::Floats(floats) => {
-                let mut values = vec![0.0; self.k];
-                checksum::combine((0..self.n).map(|row| {
-                    floats.copy_row(row, &mut values);
-                    RowHash::of_values(&values)
-                }))
-            }
-        }
-    }
-
-    /// Checksum of the quants and scales of a matrix's GGUF bytes.
-    ///
-    /// # Errors
-    /// As [`PackedMatrix::pack`].
-    pub fn source_checksum(
-        dtype: DType,
-        n: usize,
-        k: usize,
-        bytes: &[u8],
-    ) -> Result<u64, PackError> {
-        let row_bytes = check_shape(dtype, n, k, bytes)?;
-        let rows = bytes.chunks_exact(row_bytes);
-        if let Some(format) = packed_format(dtype) {
-            return Ok(checksum::combine(rows.map(|row| format.hash_raw_row(row))));
-        }
-        let mut values = vec![0.0; k];
-        Ok(checksum::combine(rows.map(|row| {
-            dequantize(dtype, row, &mut values).expect("check_shape admits only types with values");
-            RowHash::of_values(&values)
-        })))
     }
 
     /// The elements of a float matrix as they are kept, `[n / 16, k, 16]`; nothing of a quantised one.

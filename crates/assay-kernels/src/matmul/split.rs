@@ -27,6 +27,8 @@ impl Tiles {
     fn of(activations: &QuantizedActivations) -> Self {
         let (max_tokens, groups_at_once) = if activations.in_tile_rows() {
             (MAX_TILE_ROW_TOKENS, 2)
+        } else if activations.in_byte_rows() {
+            (MAX_TOKENS, 2)
         } else {
             (MAX_TOKENS, 1)
         };

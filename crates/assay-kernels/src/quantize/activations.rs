@@ -1,5 +1,6 @@
 //! A batch of quantised rows, in the layout of one instruction set.
 
+use super::aligned::AlignedWords;
 use super::tile::{Place, SUM_ELEMENTS, WordLayout};
 use super::{ActivationProfile, reference};
 use crate::Compute;
@@ -24,7 +25,7 @@ pub struct QuantizedActivations {
     num_tokens: usize,
     k: usize,
     /// Per tile, as the layout says.
-    words: Vec<u32>,
+    words: AlignedWords,
     /// `[tile][scale block][token of tile]`.
     scales: Vec<f32>,
     /// `[tile][16 elements][token of tile]`.
@@ -39,7 +40,7 @@ impl Default for QuantizedActivations {
             layout: WordLayout::EvenOddPairs,
             num_tokens: 0,
             k: 0,
-            words: Vec::new(),
+            words: AlignedWords::default(),
             scales: Vec::new(),
             sums: Vec::new(),
         }
@@ -70,13 +71,13 @@ impl QuantizedActivations {
         // Every element of a token is overwritten below, so what a longer batch left behind does not
         // matter; nor do the padded rows of a last tile, whose outputs nobody stores.
         let places = self.num_places();
-        self.words.resize(places * words, 0);
+        self.words.resize(places * words);
         self.scales.resize(places * scales, 0.0);
         self.sums.resize(places * sums, 0);
 
         let (isa, layout) = (self.isa, self.layout);
         let (num_tokens, num_tiles) = (self.num_tokens, self.num_tiles());
-        let all_words = DisjointSlice::new(&mut self.words);
+        let all_words = DisjointSlice::new(self.words.words_mut());
         let all_scales = DisjointSlice::new(&mut self.scales);
         let all_sums = DisjointSlice::new(&mut self.sums);
         let quantize_tile = |tile: usize| {
@@ -160,9 +161,14 @@ impl QuantizedActivations {
         self.num_tokens.div_ceil(self.layout.tile_tokens())
     }
 
-    /// Whether the words are rows of AMX tiles.
+    /// Whether the words are rows of AMX tiles of BF16.
     pub(crate) fn in_tile_rows(&self) -> bool {
         self.layout.in_tile_rows()
+    }
+
+    /// Whether the words are rows of AMX tiles of bytes.
+    pub(crate) fn in_byte_rows(&self) -> bool {
+        self.layout.in_byte_rows()
     }
 
     /// Tokens of a full tile.
@@ -180,9 +186,9 @@ impl QuantizedActivations {
         self.layout.width_of(tile, self.num_tokens)
     }
 
-    /// `[quad][token of tile][word]`, or the tile rows of each 32-block.
+    /// `[quad][token of tile][word]`, or the tile rows of each 32-block; aligned to 64 bytes.
     pub(crate) fn tile_words(&self, tile: usize) -> &[u32] {
-        self.part(&self.words, self.row_words(), tile)
+        self.part(self.words.words(), self.row_words(), tile)
     }
 
     /// `[scale block][token of tile]`.

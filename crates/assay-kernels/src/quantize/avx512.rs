@@ -2,11 +2,11 @@
 //! any order.
 
 use super::block_scales;
-use super::tile::{Place, TILE_ROW_WORDS, TILE_ROWS, WordLayout};
+use super::tile::{BYTE_ROW_WORDS, BYTE_TILE_TOKENS, Place, TILE_ROW_WORDS, TILE_ROWS, WordLayout};
 use std::arch::x86_64::*;
 
-/// As [`reference::quantize_block`](super::reference::quantize_block); words are bytes or tile rows,
-/// split or not.
+/// As [`reference::quantize_block`](super::reference::quantize_block); words are bytes or rows of
+/// tiles, split or not.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")]
 pub(super) fn quantize_block(x: &[f32], limit: f32, place: Place<'_>) -> f32 {
     let (x, _) = x.as_chunks::<16>();
@@ -42,6 +42,8 @@ pub(super) fn quantize_block(x: &[f32], limit: f32, place: Place<'_>) -> f32 {
         WordLayout::Bytes => put_bytes(integers, place.width, place.words),
         WordLayout::SplitTileRows => put_tile_rows::<true>(integers, place.words),
         WordLayout::TileRows => put_tile_rows::<false>(integers, place.words),
+        WordLayout::SplitByteRows => put_byte_rows::<true>(integers, place.words),
+        WordLayout::ByteRows => put_byte_rows::<false>(integers, place.words),
         WordLayout::EvenOddPairs => unreachable!("no kernel above AVX2 multiplies pairs"),
     }
     scale
@@ -82,6 +84,38 @@ fn put_bytes(integers: &[__m256i], width: usize, words: &mut [u32]) {
         for (quad, word) in quads.into_iter().zip(&mut words) {
             *word = quad;
         }
+    }
+}
+
+/// A row of each 32-block's tile of bytes; split, a row of `hi`, then one of `lo`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn put_byte_rows<const SPLIT: bool>(integers: &[__m256i], words: &mut [u32]) {
+    const PART_WORDS: usize = BYTE_TILE_TOKENS * BYTE_ROW_WORDS;
+    let half = _mm256_set1_epi16(128);
+    let parts = if SPLIT { 2 } else { 1 };
+    let (blocks, _) = integers.as_chunks::<2>();
+    for (&block, tile) in blocks.iter().zip(words.chunks_mut(parts * PART_WORDS)) {
+        if SPLIT {
+            // a + 128 cannot overflow: |a| ≤ 32,512.
+            let hi = block.map(|a| _mm256_srai_epi16::<8>(_mm256_add_epi16(a, half)));
+            put_byte_row(hi, tile);
+            put_byte_row(block, &mut tile[PART_WORDS..]);
+        } else {
+            put_byte_row(block, tile);
+        }
+    }
+}
+
+/// The lower byte of each integer, as a row.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn put_byte_row(integers: [__m256i; 2], row: &mut [u32]) {
+    let row = &mut row[..BYTE_ROW_WORDS];
+    let [first, second] = integers.map(|a| _mm256_cvtepi16_epi8(a));
+    // SAFETY: the row is 32 bytes.
+    unsafe {
+        let out = row.as_mut_ptr().cast::<__m128i>();
+        _mm_storeu_si128(out, first);
+        _mm_storeu_si128(out.add(1), second);
     }
 }
 

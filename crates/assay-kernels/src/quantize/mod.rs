@@ -4,6 +4,7 @@
 //! Class: exact, bit-equal on every ISA. A row's integers never depend on other rows.
 
 mod activations;
+mod aligned;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -14,7 +15,7 @@ mod reference;
 mod tile;
 
 pub use activations::QuantizedActivations;
-pub(crate) use tile::{TILE_ROWS, TILE_TOKENS};
+pub(crate) use tile::{BYTE_TILE_TOKENS, TILE_ROWS, TILE_TOKENS};
 
 /// Precision of quantised activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! How integers lie in memory for the matmul kernels. Rows go in tiles, so that one pointer walks all
 //! tokens of a tile: up to four tokens interleaved by quads of four elements for vector kernels, or
-//! 16 tokens as the rows of AMX tiles.
+//! the rows of AMX tiles, of BF16 for 16 tokens or of bytes for eight.
 //!
 //! A quad of one token is one or more 32-bit words, as the instruction set multiplies it.
 
@@ -10,16 +10,24 @@ use std::ops::Range;
 
 /// Tokens of a full tile of quads; the last tile of a batch may be narrower.
 pub(crate) const TILE_TOKENS: usize = 4;
-/// Rows of an AMX tile; tokens of a tile of rows, the last one padded.
+/// Rows of an AMX tile; tokens of a tile of BF16 rows, the last one padded.
 pub(crate) const TILE_ROWS: usize = 16;
 /// 32-bit words of an AMX tile row: 32 elements as BF16.
 pub(super) const TILE_ROW_WORDS: usize = 16;
+/// Tokens of a tile of byte rows, the last one padded: with a row for `hi` and one for `lo` each, they
+/// fill an AMX tile.
+pub(crate) const BYTE_TILE_TOKENS: usize = 8;
+/// 32-bit words of a row of 32 bytes.
+pub(super) const BYTE_ROW_WORDS: usize = 8;
 
 /// Sums are kept per 16 elements, the narrowest sub-block of any format.
 pub(super) const SUM_ELEMENTS: usize = 16;
 
-/// Rows from which AMX beats the dot products of AVX-512 for every format: with fewer, unpacking the
-/// weights costs Q8_0 more than the tiles save.
+/// Rows from which AMX beats the dot products of AVX-512: tiles of byte rows cost as much for one token
+/// as for eight.
+const MIN_BYTE_ROW_TOKENS: usize = 5;
+/// Rows from which tiles of BF16, whose sums need no conversion, win back what unpacking weights to them
+/// costs.
 const MIN_TILE_ROW_TOKENS: usize = 32;
 
 /// What the words of a quad are, and where they lie.
@@ -37,41 +45,57 @@ pub(super) enum WordLayout {
     SplitTileRows,
     /// 8-bit integers for AMX: one tile per 32-block.
     TileRows,
+    /// 16-bit integers for AMX with few tokens: per 32-block one tile, the `hi` of eight tokens, then
+    /// their `lo`. `[32-block][part][row][element]`.
+    SplitByteRows,
+    /// 8-bit integers for AMX with few tokens: one tile of eight rows per 32-block.
+    ByteRows,
 }
 
 impl WordLayout {
     /// The layout that the kernels of `isa` read for a batch of `num_tokens`.
     pub(super) fn of(isa: Isa, profile: ActivationProfile, num_tokens: usize) -> Self {
-        let in_tile_rows = isa.0 == IsaKind::Amx && num_tokens >= MIN_TILE_ROW_TOKENS;
-        match (isa.0, profile) {
-            (IsaKind::Scalar | IsaKind::Avx2, _) => Self::EvenOddPairs,
-            (_, ActivationProfile::A16) if in_tile_rows => Self::SplitTileRows,
-            (_, ActivationProfile::A8) if in_tile_rows => Self::TileRows,
-            (_, ActivationProfile::A16) => Self::SplitBytes,
-            (_, ActivationProfile::A8) => Self::Bytes,
+        let (split, whole) = match isa.0 {
+            IsaKind::Scalar | IsaKind::Avx2 => (Self::EvenOddPairs, Self::EvenOddPairs),
+            IsaKind::Amx if num_tokens >= MIN_TILE_ROW_TOKENS => {
+                (Self::SplitTileRows, Self::TileRows)
+            }
+            IsaKind::Amx if num_tokens >= MIN_BYTE_ROW_TOKENS => {
+                (Self::SplitByteRows, Self::ByteRows)
+            }
+            IsaKind::Avx512 | IsaKind::Amx => (Self::SplitBytes, Self::Bytes),
+        };
+        match profile {
+            ActivationProfile::A16 => split,
+            ActivationProfile::A8 => whole,
         }
     }
 
     /// 32-bit words of one quad.
     pub(super) fn quad_words(self) -> usize {
         match self {
-            Self::SplitBytes | Self::EvenOddPairs | Self::TileRows => 2,
-            Self::Bytes => 1,
+            Self::SplitBytes | Self::EvenOddPairs | Self::TileRows | Self::SplitByteRows => 2,
+            Self::Bytes | Self::ByteRows => 1,
             Self::SplitTileRows => 4,
         }
     }
 
-    /// Whether the words are rows of AMX tiles.
+    /// Whether the words are rows of AMX tiles of BF16.
     pub(super) fn in_tile_rows(self) -> bool {
         matches!(self, Self::SplitTileRows | Self::TileRows)
     }
 
+    /// Whether the words are rows of AMX tiles of bytes.
+    pub(super) fn in_byte_rows(self) -> bool {
+        matches!(self, Self::SplitByteRows | Self::ByteRows)
+    }
+
     /// Tokens of a full tile.
     pub(super) fn tile_tokens(self) -> usize {
-        if self.in_tile_rows() {
-            TILE_ROWS
-        } else {
-            TILE_TOKENS
+        match self {
+            Self::SplitTileRows | Self::TileRows => TILE_ROWS,
+            Self::SplitByteRows | Self::ByteRows => BYTE_TILE_TOKENS,
+            Self::SplitBytes | Self::Bytes | Self::EvenOddPairs => TILE_TOKENS,
         }
     }
 
@@ -83,8 +107,8 @@ impl WordLayout {
 
     /// Places of `tile`: its tokens, and the padding of tile rows.
     pub(super) fn width_of(self, tile: usize, num_tokens: usize) -> usize {
-        if self.in_tile_rows() {
-            TILE_ROWS
+        if self.in_tile_rows() || self.in_byte_rows() {
+            self.tile_tokens()
         } else {
             self.tokens_of(tile, num_tokens).len()
         }
@@ -92,10 +116,10 @@ impl WordLayout {
 
     /// The first word of the token at `place`, from the start of a block of its tile.
     pub(super) fn first_word(self, place: usize) -> usize {
-        if self.in_tile_rows() {
-            place * TILE_ROW_WORDS
-        } else {
-            place * self.quad_words()
+        match self {
+            Self::SplitTileRows | Self::TileRows => place * TILE_ROW_WORDS,
+            Self::SplitByteRows | Self::ByteRows => place * BYTE_ROW_WORDS,
+            Self::SplitBytes | Self::Bytes | Self::EvenOddPairs => place * self.quad_words(),
         }
     }
 
@@ -115,20 +139,24 @@ impl WordLayout {
                 };
                 [pair(quad[0], quad[2]), pair(quad[1], quad[3])]
             }
-            Self::SplitTileRows | Self::TileRows => unreachable!("written by the AVX-512 path"),
+            Self::SplitTileRows | Self::TileRows | Self::SplitByteRows | Self::ByteRows => {
+                unreachable!("written by the AVX-512 path")
+            }
         }
     }
 
     /// The integers of a quad.
     fn decode(self, words: &[u32]) -> [i32; 4] {
         match self {
-            Self::SplitBytes => {
+            Self::SplitBytes | Self::SplitByteRows => {
                 let (hi, lo) = (words[0].to_le_bytes(), words[1].to_le_bytes());
                 std::array::from_fn(|c| {
                     256 * i32::from(hi[c].cast_signed()) + i32::from(lo[c].cast_signed())
                 })
             }
-            Self::Bytes => words[0].to_le_bytes().map(|b| i32::from(b.cast_signed())),
+            Self::Bytes | Self::ByteRows => {
+                words[0].to_le_bytes().map(|b| i32::from(b.cast_signed()))
+            }
             Self::EvenOddPairs => {
                 let low = |word: u32| i32::from(word as i16);
                 let high = |word: u32| i32::from((word >> 16) as i16);
@@ -146,6 +174,18 @@ impl WordLayout {
     pub(super) fn gather(self, words: &[u32], place: usize, width: usize, integers: &mut [i32]) {
         let words = &words[self.first_word(place)..];
         let count = self.quad_words();
+        if self.in_byte_rows() {
+            let part_words = BYTE_TILE_TOKENS * BYTE_ROW_WORDS;
+            for (index, quad) in integers.chunks_exact_mut(4).enumerate() {
+                let (block, word) = (index / BYTE_ROW_WORDS, index % BYTE_ROW_WORDS);
+                let mut parts = [0; 2];
+                for (part, encoded) in parts.iter_mut().take(count).enumerate() {
+                    *encoded = words[(block * count + part) * part_words + word];
+                }
+                quad.copy_from_slice(&self.decode(&parts));
+            }
+            return;
+        }
         if !self.in_tile_rows() {
             for (words, quad) in words
                 .chunks(width * count)

@@ -5,14 +5,15 @@ use std::arch::x86_64::__cpuid_count;
 /// Leaf 7, EDX.
 const AMX_BF16: u32 = 1 << 22;
 const AMX_TILE: u32 = 1 << 24;
+const AMX_INT8: u32 = 1 << 25;
 
-/// Whether the CPU has AMX tiles with BF16 products and the system lets this process use them.
+/// Whether the CPU has AMX tiles with BF16 and byte products and the system lets this process use them.
 ///
 /// Linux grants the tile registers to a whole process, on request: threads that exist already get
 /// them too. Asking again is harmless.
 pub(crate) fn is_available() -> bool {
-    let features = __cpuid_count(7, 0).edx;
-    features & AMX_TILE != 0 && features & AMX_BF16 != 0 && request_tile_data()
+    const ALL: u32 = AMX_TILE | AMX_BF16 | AMX_INT8;
+    __cpuid_count(7, 0).edx & ALL == ALL && request_tile_data()
 }
 
 #[cfg(target_os = "linux")]
@@ -52,13 +53,13 @@ struct TileConfig {
     rows: [u8; 16],
 }
 
-/// The tile registers of this thread, shaped for products `C[16, 16] += A[16, k] · B[k, 16]`:
+/// The tile registers of this thread, shaped for products `C[rows, 16] += A[rows, k] · B[k, 16]`:
 /// tiles 0–3 are C, 4 and 5 are A, 6 and 7 are B. Dropping it gives the registers back, so that a
 /// thread between two kernels has no tile state for the system to save.
 pub(crate) struct Tiles(());
 
 impl Tiles {
-    /// Shapes the tiles for products over `k` BF16 elements, an even number up to 32.
+    /// Shapes the tiles for products of 16 rows over `k` BF16 elements, an even number up to 32.
     ///
     /// # Safety
     /// [`is_available`] was true, and this thread holds no other `Tiles`.
@@ -70,6 +71,31 @@ impl Tiles {
             k.is_multiple_of(2) && (2..=32).contains(&k),
             "{k} elements of a tile row"
         );
+        // SAFETY: the caller's contract.
+        unsafe { Self::shaped(16, 2 * k) }
+    }
+
+    /// Shapes the tiles for products of `rows` rows, up to 16, over `k` bytes, a multiple of 4 up to 64.
+    ///
+    /// # Safety
+    /// As [`Tiles::new`].
+    ///
+    /// # Panics
+    /// When `rows` or `k` is none of these.
+    pub(crate) unsafe fn of_bytes(rows: usize, k: usize) -> Self {
+        assert!(
+            (1..=16).contains(&rows) && k.is_multiple_of(4) && (4..=64).contains(&k),
+            "{rows} rows of {k} bytes"
+        );
+        // SAFETY: the caller's contract.
+        unsafe { Self::shaped(rows, k) }
+    }
+
+    /// C and A of `rows` rows, A's of `row_bytes` bytes; B as that demands.
+    ///
+    /// # Safety
+    /// As [`Tiles::new`]; at most 16 rows, of at most 64 bytes, a multiple of 4.
+    unsafe fn shaped(rows: usize, row_bytes: usize) -> Self {
         let mut config = TileConfig {
             palette: 1,
             start_row: 0,
@@ -77,8 +103,10 @@ impl Tiles {
             row_bytes: [0; 16],
             rows: [0; 16],
         };
-        let (a, b) = ((16, 2 * k as u16), (k as u8 / 2, 64));
-        let shapes = [(16, 64), (16, 64), (16, 64), (16, 64), a, a, b, b];
+        let c = (rows as u8, 64);
+        let a = (rows as u8, row_bytes as u16);
+        let b = (row_bytes as u8 / 4, 64);
+        let shapes = [c, c, c, c, a, a, b, b];
         for (tile, (rows, row_bytes)) in shapes.into_iter().enumerate() {
             config.rows[tile] = rows;
             config.row_bytes[tile] = row_bytes;

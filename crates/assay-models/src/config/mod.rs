@@ -193,6 +193,19 @@ impl ModelConfig {
         })
     }
 
+    /// Elements of the head's matrix.
+    pub fn head_weights(&self) -> f64 {
+        self.vocab_size as f64 * self.hidden_size as f64
+    }
+
+    /// Elements of the matrices of all layers.
+    pub fn layer_weights(&self) -> f64 {
+        let key_size = self.num_key_value_heads * self.head_dim;
+        let attention = 2 * self.query_size() + 2 * key_size;
+        let width = attention + 3 * self.intermediate_size;
+        self.num_hidden_layers as f64 * self.hidden_size as f64 * width as f64
+    }
+
     /// Elements of all query heads of a token.
     pub fn query_size(&self) -> usize {
         self.num_attention_heads * self.head_dim

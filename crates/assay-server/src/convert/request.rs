@@ -122,7 +122,7 @@ pub(crate) fn engine_request(
                 top_logprobs,
             }),
         named_token_ids: named.map_or(Vec::new(), |named| named.token_ids.clone()),
-        constraint: constraint::compile(&asked.response_format, text)?,
+        constraint: constraint::compile(&asked.form, text)?,
         stop: asked.stop.clone(),
         end_token_ids: text.end_token_ids(),
     })

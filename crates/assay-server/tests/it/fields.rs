@@ -183,7 +183,6 @@ async fn known_fields_that_ask_for_what_is_not_done_are_refused() {
         ),
         ("functions", json!([{"name": "f"}])),
         ("function_call", json!({"name": "f"})),
-        ("structured_outputs", json!({"choice": ["a"]})),
         ("guided_json", json!({})),
         ("guided_regex", json!("(")),
         ("grammar", json!("root ::= x")),

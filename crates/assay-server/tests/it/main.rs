@@ -22,6 +22,7 @@ mod scored;
 mod spelling;
 mod stream;
 mod structured;
+mod structured_outputs;
 mod tokenize;
 mod tools;
 mod values;

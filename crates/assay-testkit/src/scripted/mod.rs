@@ -55,6 +55,7 @@ impl ScriptedModel {
             vocab_size,
             context_length: 4096,
             full_context_length: 4096,
+            logits_cost: 0.25,
             kv_block_tokens: 16,
             num_kv_blocks: 2048,
         };

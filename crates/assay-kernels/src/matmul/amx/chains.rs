@@ -3,16 +3,15 @@
 use super::product::Product;
 use super::sums::sums_index;
 use super::{GROUPS, Pass, Phase, Tile};
-use crate::matmul::panel::{BLOCKS_PER_STEP, step};
-use crate::matmul::quants::{BLOCK, PANEL_ROWS, QuantLayout};
-use crate::matmul::scales::ScaleLayout;
+use crate::matmul::panel::BLOCKS_PER_STEP;
+use crate::matmul::quants::PANEL_ROWS;
 use crate::quantize::TILE_ROWS;
 use std::arch::x86_64::*;
 
 /// A value per token, lanes are rows.
 type Rows = [__m512; TILE_ROWS];
 
-impl Pass<'_> {
+impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool> Pass<'_, SUB_BLOCK, HAS_OFFSET> {
     /// Folds the sums of output `o` (`token tile · GROUPS + group`) of a phase; a step's last phase
     /// ends level 1, a chunk's last step stores the outputs.
     ///
@@ -20,11 +19,7 @@ impl Pass<'_> {
     /// As `multiply`; the phase's sums are stored, and earlier phases of the tile are folded.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe fn fold<Q: QuantLayout, S: ScaleLayout, P: Product>(
-        &self,
-        phase: Phase,
-        o: usize,
-    ) {
+    pub(super) unsafe fn fold<P: Product>(&self, phase: Phase, o: usize) {
         let Some(group) = self.groups.clone().nth(o % GROUPS) else {
             return;
         };
@@ -37,7 +32,7 @@ impl Pass<'_> {
             } else {
                 load_tile(spilled)
             };
-            self.level_1::<Q, S, P>(phase, o, group, tile, &mut acc);
+            self.level_1::<P>(phase, o, tile, &mut acc);
             if phase.first_sub + phase.num_subs < phase.step_subs {
                 store_tile(spilled, acc);
                 return;
@@ -70,29 +65,19 @@ impl Pass<'_> {
     /// # Safety
     /// As `fold`.
     #[inline(always)]
-    unsafe fn level_1<Q: QuantLayout, S: ScaleLayout, P: Product>(
-        &self,
-        phase: Phase,
-        o: usize,
-        group: usize,
-        tile: usize,
-        acc: &mut Rows,
-    ) {
+    unsafe fn level_1<P: Product>(&self, phase: Phase, o: usize, tile: usize, acc: &mut Rows) {
         let job = self.job;
-        let subs_per_block = BLOCK / S::SUB_BLOCK;
-        let step = step::<Q, S>(job.num_blocks, phase.step);
+        let first_block = phase.step * BLOCKS_PER_STEP;
         let scales = job.activations.tile_scales(tile);
-        let lifted = self.lift != 0.0;
-        // SAFETY: the caller's contract: the section lies in the group's panel; scales and
-        // corrections hold every block of the tile.
+        let lifted = self.weights.lift != 0.0;
+        // SAFETY: the caller's contract: the step's scales are expanded; scales and corrections hold
+        // every block of the tile.
         unsafe {
-            let lift = _mm512_set1_ps(self.lift);
-            let section = job
-                .panels
-                .as_ptr()
-                .add(group * job.panel_bytes + step.section);
-            let first_sub = step.first_block * subs_per_block + phase.first_sub;
-            let tile_subs = job.num_blocks * subs_per_block;
+            let lift = _mm512_set1_ps(self.weights.lift);
+            let in_chunk = phase.step - self.steps.start;
+            let weights = &raw const (*self.scratch).scales[o % GROUPS][in_chunk];
+            let first_sub = first_block * Self::SUBS_PER_BLOCK + phase.first_sub;
+            let tile_subs = job.num_blocks * Self::SUBS_PER_BLOCK;
             let corrections = job
                 .corrections
                 .as_ptr()
@@ -100,19 +85,23 @@ impl Pass<'_> {
                 .cast::<f32>();
             for i in 0..phase.num_subs {
                 let j = phase.first_sub + i;
-                let weight = S::weight512(section, j);
-                let offset = S::offset512(section, j);
+                let weight = _mm512_load_ps((*weights)[j][0].as_ptr());
+                let offset = if HAS_OFFSET {
+                    _mm512_load_ps((*weights)[j][1].as_ptr())
+                } else {
+                    _mm512_setzero_ps()
+                };
                 let sums = &raw const (*self.scratch).sums[i];
                 let sums = sums.cast::<Tile>().add(sums_index::<P>(o));
                 let corrections = corrections.wrapping_add(i * TILE_ROWS);
-                let block = step.first_block + j / subs_per_block;
+                let block = first_block + j / Self::SUBS_PER_BLOCK;
                 for (t, acc) in acc.iter_mut().enumerate() {
                     let sum = |part: usize| _mm512_load_ps((*sums.add(part))[t].as_ptr());
                     let mut s = sum(0);
                     if P::SPLIT {
                         s = _mm512_add_ps(s, sum(1));
                     }
-                    if S::HAS_OFFSET && lifted {
+                    if HAS_OFFSET && lifted {
                         let block_sum = _mm512_set1_ps(*corrections.add(t));
                         s = _mm512_fmadd_ps(block_sum, lift, s);
                     }
@@ -124,7 +113,7 @@ impl Pass<'_> {
                         _mm512_mul_ps(w, _mm512_set1_ps(scale))
                     };
                     *acc = _mm512_fmadd_ps(s, scaled(weight), *acc);
-                    if S::HAS_OFFSET {
+                    if HAS_OFFSET {
                         let block_sum = _mm512_set1_ps(*corrections.add(t));
                         *acc = _mm512_fmadd_ps(block_sum, scaled(offset), *acc);
                     }

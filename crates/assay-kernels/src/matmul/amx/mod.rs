@@ -1,4 +1,4 @@
-//! AMX: products of 16 tokens × 16 rows × one sub-block by TDPBF16PS, for batches in tile rows.
+//! AMX, for batches of at least 32 tokens (`few` is for less): products of 16 tokens × 16 rows × one sub-block by TDPBF16PS, for batches in tile rows.
 //!
 //! The integers go in as BF16, which holds every one exactly (`256·hi`, `lo`, quants less their
 //! centre), and every partial sum is an integer below 2^24, or 256 times one, so the f32 a tile ends
@@ -7,27 +7,33 @@
 //! one addition, the conversion's only rounding. BF16 at two products a sum is as fast as bytes, whose
 //! tiles would be half empty, and leaves no conversion to the vector units.
 //!
-//! A task takes two row groups at a time: `unpack` writes their quants as tiles; then, for each pair
+//! A task takes two row groups at a time: `expand` writes their quants as tiles and their scales as
+//! f32 (`format` has the functions that know how); then, for each pair
 //! of token tiles, `sums` multiplies a phase of two sub-blocks and `chains` folds it. Phases are
 //! short so that the sums stay in the first-level cache beside the streams of operands, and so that
 //! the CPU reaches the next phase's products while it folds; larger ones, and a second buffer of
 //! sums, were slower.
 
 mod chains;
+mod few;
+mod format;
 mod product;
 mod sums;
 mod unpack;
 
+pub(super) use few::run as run_few;
+
 use super::job::{Job, Task};
-use super::panel::{BLOCKS_PER_STEP, step};
+use super::panel::BLOCKS_PER_STEP;
 use super::quants::{BLOCK, PANEL_ROWS, QuantLayout};
 use super::scales::ScaleLayout;
 use crate::quantize::{ActivationProfile, TILE_ROWS};
 use crate::x86::amx::Tiles;
+use format::{Format, StepScales, Steps};
 use product::{Joined, Narrow, Product, Split};
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use unpack::{BlockTile, Unpacker};
+use unpack::{Bf16Quants, BlockTile};
 
 /// Row groups that share each load of activations.
 const GROUPS: usize = 2;
@@ -44,6 +50,8 @@ type Tile = [[f32; PANEL_ROWS]; TILE_ROWS];
 struct Scratch {
     /// `[group][32-block of the chunk]`
     weights: [[BlockTile; STEPS_PER_CHUNK * BLOCKS_PER_STEP]; GROUPS],
+    /// `[group][step of the chunk]`
+    scales: [[StepScales; STEPS_PER_CHUNK]; GROUPS],
     /// `[sub-block of the phase][tile]`
     sums: [[Tile; 4]; PHASE],
     /// Level 1, between the phases of a step.
@@ -54,30 +62,80 @@ struct Scratch {
 
 /// Runs one task.
 pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task, zero_point: u8) {
+    let is_split = unpack::is_split::<Q, S>();
+    let is_wide = job.activations.profile() == ActivationProfile::A16;
+    let center = match (is_wide, is_split) {
+        (false, _) => unpack::center::<Q, S, Narrow>(zero_point),
+        (true, true) => unpack::center::<Q, S, Split>(zero_point),
+        (true, false) => unpack::center::<Q, S, Joined>(zero_point),
+    };
+    let format = Format::of::<Q, S>();
+    let weights = Weights {
+        steps: format.steps(job.num_blocks),
+        format,
+        quants: Bf16Quants::new(Q::BITS, center),
+        lift: if S::HAS_OFFSET {
+            f32::from(center)
+        } else {
+            0.0
+        },
+    };
+    let run = match (S::SUB_BLOCK, S::HAS_OFFSET) {
+        (16, false) => run_scaled::<16, false>,
+        (16, true) => run_scaled::<16, true>,
+        (_, false) => run_scaled::<32, false>,
+        (_, true) => run_scaled::<32, true>,
+    };
     // SAFETY: kernels::run comes here only for an `Isa` of kind Amx, which exists only on a CPU with
     // AMX, AVX-512 F, BW, DQ and VL, in a process that may use tiles; tasks do not nest, so this
-    // thread has no other tiles.
+    // thread has no other tiles. The weights are those of the job.
+    unsafe { run(job, task, &weights, is_split) }
+}
+
+/// The panels of a job, as the kernels read them.
+struct Weights {
+    format: Format,
+    steps: Steps,
+    quants: Bf16Quants,
+    /// What was subtracted from the quants of a format with offsets and belongs to its sums.
+    lift: f32,
+}
+
+/// # Safety
+/// As `run_product`, for all of the products.
+unsafe fn run_scaled<const SUB_BLOCK: usize, const HAS_OFFSET: bool>(
+    job: &Job<'_>,
+    task: Task,
+    weights: &Weights,
+    is_split: bool,
+) {
+    // SAFETY: the caller's contract.
     unsafe {
         match job.activations.profile() {
-            ActivationProfile::A8 => run_product::<Q, S, Narrow>(job, task, zero_point),
-            ActivationProfile::A16 if unpack::is_split::<Q, S>() => {
-                run_product::<Q, S, Split>(job, task, zero_point);
+            ActivationProfile::A8 => {
+                run_product::<SUB_BLOCK, HAS_OFFSET, Narrow>(job, task, weights);
             }
-            ActivationProfile::A16 => run_product::<Q, S, Joined>(job, task, zero_point),
+            ActivationProfile::A16 if is_split => {
+                run_product::<SUB_BLOCK, HAS_OFFSET, Split>(job, task, weights);
+            }
+            ActivationProfile::A16 => {
+                run_product::<SUB_BLOCK, HAS_OFFSET, Joined>(job, task, weights);
+            }
         }
     }
 }
 
 /// # Safety
-/// AMX tiles and the features named; this thread has no tiles.
+/// AMX tiles and the features named; this thread has no tiles; `weights` has sub-blocks of
+/// `SUB_BLOCK`, with offsets if `HAS_OFFSET`, and lies in the job's panels.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run_product<Q: QuantLayout, S: ScaleLayout, P: Product>(
+unsafe fn run_product<const SUB_BLOCK: usize, const HAS_OFFSET: bool, P: Product>(
     job: &Job<'_>,
     task: Task,
-    zero_point: u8,
+    weights: &Weights,
 ) {
     let activations = job.activations;
-    let subs_per_row = job.num_blocks * (BLOCK / S::SUB_BLOCK);
+    let subs_per_row = job.num_blocks * (BLOCK / SUB_BLOCK);
     let scales_per_row = if P::WIDE {
         job.num_blocks.div_ceil(BLOCKS_PER_STEP)
     } else {
@@ -92,29 +150,23 @@ unsafe fn run_product<Q: QuantLayout, S: ScaleLayout, P: Product>(
             scales_per_row * TILE_ROWS
         );
     }
-    if S::HAS_OFFSET {
+    if HAS_OFFSET {
         assert!(job.corrections.len() >= task.tiles.end * subs_per_row * TILE_ROWS);
     }
-    let center = unpack::center::<Q, S, P>(zero_point);
-    let unpacker = Unpacker::<Q>::new(center);
     let mut scratch = MaybeUninit::<Scratch>::uninit();
     let scratch = scratch.as_mut_ptr();
     let num_steps = job.num_blocks.div_ceil(BLOCKS_PER_STEP);
     // SAFETY: the caller vouches for AMX.
-    let _tiles = unsafe { Tiles::new(S::SUB_BLOCK) };
+    let _tiles = unsafe { Tiles::new(SUB_BLOCK) };
     for first_group in task.groups.clone().step_by(GROUPS) {
         let groups = first_group..(first_group + GROUPS).min(task.groups.end);
         for first_step in (0..num_steps).step_by(STEPS_PER_CHUNK) {
-            let pass = Pass {
+            let pass = Pass::<SUB_BLOCK, HAS_OFFSET> {
                 job,
+                weights,
                 groups: groups.clone(),
                 steps: first_step..(first_step + STEPS_PER_CHUNK).min(num_steps),
                 scratch,
-                lift: if S::HAS_OFFSET {
-                    f32::from(center)
-                } else {
-                    0.0
-                },
             };
             let (pairs, last) = match task.tiles.len() % P::TOKEN_TILES {
                 0 => (task.tiles.clone(), 0),
@@ -123,26 +175,25 @@ unsafe fn run_product<Q: QuantLayout, S: ScaleLayout, P: Product>(
             // SAFETY: this function has the CPU features and configured the tiles; the pass lies
             // inside the job, whose arrays hold all of its tiles (asserted above).
             unsafe {
-                pass.unpack::<S, Q>(&unpacker);
+                pass.expand();
                 if P::TOKEN_TILES == 2 {
-                    pass.multiply::<Q, S, P, 2>(pairs.clone());
+                    pass.multiply::<P, 2>(pairs.clone());
                 } else {
-                    pass.multiply::<Q, S, P, 1>(pairs.clone());
+                    pass.multiply::<P, 1>(pairs.clone());
                 }
-                pass.multiply::<Q, S, P, 1>(pairs.end..pairs.end + last);
+                pass.multiply::<P, 1>(pairs.end..pairs.end + last);
             }
         }
     }
 }
 
 /// One chunk of K of one or two row groups, for all tokens of a task.
-struct Pass<'a> {
+struct Pass<'a, const SUB_BLOCK: usize, const HAS_OFFSET: bool> {
     job: &'a Job<'a>,
+    weights: &'a Weights,
     groups: Range<usize>,
     steps: Range<usize>,
     scratch: *mut Scratch,
-    /// What was subtracted from the quants of a format with offsets and belongs to its sums.
-    lift: f32,
 }
 
 /// Up to `PHASE` sub-blocks of one step, for one or two token tiles.
@@ -157,25 +208,39 @@ struct Phase {
     step_subs: usize,
 }
 
-impl Pass<'_> {
-    /// Writes the quants of the groups' chunk as tiles.
+impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool> Pass<'_, SUB_BLOCK, HAS_OFFSET> {
+    const SUBS_PER_BLOCK: usize = BLOCK / SUB_BLOCK;
+
+    /// Writes the groups' chunk as tiles and f32 scales.
     ///
     /// # Safety
-    /// AVX-512 F, BW; the pass lies inside the job.
-    #[inline(always)]
-    unsafe fn unpack<S: ScaleLayout, Q: QuantLayout>(&self, unpacker: &Unpacker<Q>) {
+    /// AVX-512 F, BW, DQ, VL; the pass lies inside the job, whose format `weights` describes.
+    unsafe fn expand(&self) {
+        let Weights {
+            format,
+            steps,
+            quants,
+            ..
+        } = self.weights;
         for (index, group) in self.groups.clone().enumerate() {
             let panel = &self.job.panels[group * self.job.panel_bytes..][..self.job.panel_bytes];
-            for step_index in self.steps.clone() {
-                let step = step::<Q, S>(self.job.num_blocks, step_index);
-                for block in 0..step.num_blocks {
-                    let quants = &panel[step.quants + block * Q::SUB_BLOCK_BYTES..];
-                    let at = (step_index - self.steps.start) * BLOCKS_PER_STEP + block;
-                    // SAFETY: the caller vouches for the CPU; `at` is below the chunk's blocks.
-                    unsafe {
-                        let tile = &raw mut (*self.scratch).weights[index][at];
-                        unpacker.unpack(&quants[..Q::SUB_BLOCK_BYTES], tile);
-                    }
+            for (in_chunk, step_index) in self.steps.clone().enumerate() {
+                let step = steps.step(step_index);
+                let bytes = &panel[step.quants..][..step.num_blocks * steps.sub_block_bytes];
+                // SAFETY: the caller vouches for the CPU and the format; a step has its section
+                // before its sub-blocks, and blocks are below the chunk's.
+                unsafe {
+                    (format.scales)(
+                        panel[step.section..step.quants].as_ptr(),
+                        step.num_blocks * Self::SUBS_PER_BLOCK,
+                        &raw mut (*self.scratch).scales[index][in_chunk],
+                    );
+                    (format.tiles)(
+                        quants,
+                        bytes.as_ptr(),
+                        step.num_blocks,
+                        &raw mut (*self.scratch).weights[index][in_chunk * BLOCKS_PER_STEP],
+                    );
                 }
             }
         }
@@ -184,21 +249,18 @@ impl Pass<'_> {
     /// Every output of `tiles`, `T` token tiles at a time, over the pass's chunk of K.
     ///
     /// # Safety
-    /// The tiles are configured for `S`; the features of `run_product`; the weights are unpacked;
+    /// The tiles are configured for `SUB_BLOCK`; the features of `run_product`; the weights are expanded;
     /// `tiles` lies inside the job and is whole `T`s; no other task writes these outputs.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn multiply<Q: QuantLayout, S: ScaleLayout, P: Product, const T: usize>(
-        &self,
-        tiles: Range<usize>,
-    ) {
+    unsafe fn multiply<P: Product, const T: usize>(&self, tiles: Range<usize>) {
         for first_tile in tiles.step_by(T) {
             let words: [*const u8; T] = std::array::from_fn(|t| {
                 let words = self.job.activations.tile_words(first_tile + t);
                 words.as_ptr().cast()
             });
             for index in self.steps.clone() {
-                let step = step::<Q, S>(self.job.num_blocks, index);
-                let step_subs = step.num_blocks * (BLOCK / S::SUB_BLOCK);
+                let step = self.weights.steps.step(index);
+                let step_subs = step.num_blocks * Self::SUBS_PER_BLOCK;
                 for first_sub in (0..step_subs).step_by(PHASE) {
                     let phase = Phase {
                         first_tile,
@@ -210,10 +272,10 @@ impl Pass<'_> {
                     // SAFETY: the caller's contract; sub-blocks and outputs are those of the phase.
                     unsafe {
                         for i in 0..phase.num_subs {
-                            self.sum::<S, P, T>(words, phase, i);
+                            self.sum::<P, T>(words, phase, i);
                         }
                         for output in 0..GROUPS * T {
-                            self.fold::<Q, S, P>(phase, output);
+                            self.fold::<P>(phase, output);
                         }
                     }
                 }

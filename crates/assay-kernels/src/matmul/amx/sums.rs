@@ -7,27 +7,25 @@
 use super::product::Product;
 use super::{GROUPS, Pass, Phase, Tile};
 use crate::matmul::panel::BLOCKS_PER_STEP;
-use crate::matmul::quants::BLOCK;
-use crate::matmul::scales::ScaleLayout;
 use crate::quantize::TILE_ROWS;
 use std::arch::asm;
 
 /// Bytes of a tile row.
 const ROW: usize = 64;
 
-impl Pass<'_> {
+impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool> Pass<'_, SUB_BLOCK, HAS_OFFSET> {
     /// Sums sub-block `i` of the phase for two row groups and the token tiles at `words`.
     ///
     /// # Safety
     /// As `multiply`; `i` is a sub-block of the phase, `words` are its tiles' activations.
     #[inline(always)]
-    pub(super) unsafe fn sum<S: ScaleLayout, P: Product, const T: usize>(
+    pub(super) unsafe fn sum<P: Product, const T: usize>(
         &self,
         words: [*const u8; T],
         phase: Phase,
         i: usize,
     ) {
-        let subs_per_block = BLOCK / S::SUB_BLOCK;
+        let subs_per_block = Self::SUBS_PER_BLOCK;
         let sub = phase.first_sub + i;
         let block_in_step = sub / subs_per_block;
         // A half of a block is half of each activation row, and half of the weight rows.
@@ -35,15 +33,14 @@ impl Pass<'_> {
         let block = phase.step * BLOCKS_PER_STEP + block_in_step;
         let block_in_chunk = (phase.step - self.steps.start) * BLOCKS_PER_STEP + block_in_step;
         let tile_bytes = ROW * TILE_ROWS;
-        let at = block * P::TILES_PER_BLOCK * tile_bytes + part * 2 * S::SUB_BLOCK;
+        let at = block * P::TILES_PER_BLOCK * tile_bytes + part * 2 * SUB_BLOCK;
         let a = words.map(|words| words.wrapping_add(at));
-        // SAFETY: the caller's contract: blocks of the chunk are unpacked; a missing second group repeats the first, and its sums are not used.
+        // SAFETY: the caller's contract: blocks of the chunk are expanded; a missing second group repeats the first, and its sums are not used.
         unsafe {
             let b: [*const u8; GROUPS] = std::array::from_fn(|group| {
                 let group = group.min(self.groups.len() - 1);
                 let tile = &raw const (*self.scratch).weights[group][block_in_chunk];
-                tile.cast::<u8>()
-                    .wrapping_add(part * ROW * S::SUB_BLOCK / 2)
+                tile.cast::<u8>().wrapping_add(part * ROW * SUB_BLOCK / 2)
             });
             let c = (&raw mut (*self.scratch).sums[i]).cast::<f32>();
             match (P::WIDE, P::SPLIT, T) {

@@ -7,7 +7,6 @@ use super::product::Product;
 use crate::matmul::quants::{BLOCK, PANEL_ROWS, QUADS, QuantLayout};
 use crate::matmul::scales::ScaleLayout;
 use std::arch::x86_64::*;
-use std::marker::PhantomData;
 
 /// BF16 of 16 rows × 32 elements: `[pair of elements][row][element]`; also an activation tile.
 pub(super) type BlockTile = [[[u16; 2]; PANEL_ROWS]; BLOCK / 2];
@@ -46,80 +45,87 @@ pub(super) fn center<Q: QuantLayout, S: ScaleLayout, P: Product>(zero_point: u8)
     }
 }
 
-/// Turns sub-blocks of one layout into tiles.
-pub(super) struct Unpacker<Q> {
-    /// BF16 of every stored quant of up to six bits, less the centre.
+/// BF16 of the stored quants of one layout.
+pub(super) struct Bf16Quants {
+    /// Of every quant of up to six bits, less the centre.
     table: [u16; 64],
     center: u8,
-    layout: PhantomData<Q>,
 }
 
-impl<Q: QuantLayout> Unpacker<Q> {
-    pub(super) fn new(center: u8) -> Self {
+impl Bf16Quants {
+    /// Of quants of `bits` bits, less `center`.
+    pub(super) fn new(bits: u32, center: u8) -> Self {
         let bf16 = |quant: usize| {
-            let value = (quant % (1 << Q::BITS)) as f32 - f32::from(center);
+            let value = (quant % (1 << bits)) as f32 - f32::from(center);
             (value.to_bits() >> 16) as u16
         };
         Self {
             table: std::array::from_fn(bf16),
             center,
-            layout: PhantomData,
         }
     }
+}
 
-    /// Writes one sub-block.
-    ///
-    /// # Safety
-    /// AVX-512 F, BW; `sub_block` is `SUB_BLOCK_BYTES` long, `tile` can be written.
-    #[inline(always)]
-    pub(super) unsafe fn unpack(&self, sub_block: &[u8], tile: *mut BlockTile) {
-        let quants = sub_block.as_ptr();
-        let rows = tile.cast::<__m512i>();
-        // SAFETY: the caller vouches for the CPU, the sub-block and the tile, which is 16 vectors.
+/// Writes sub-blocks as tiles.
+///
+/// # Safety
+/// AVX-512 F, BW; there are `count` sub-blocks of layout `Q`, as many tiles can be written; `quants` is of
+/// as many bits.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn unpack_tiles<Q: QuantLayout>(
+    quants: &Bf16Quants,
+    sub_blocks: *const u8,
+    count: usize,
+    tiles: *mut BlockTile,
+) {
+    for index in 0..count {
+        // SAFETY: the caller vouches for the CPU, the sub-blocks and the tiles, which are 16 vectors each.
         unsafe {
+            let sub_block = sub_blocks.add(index * Q::SUB_BLOCK_BYTES);
+            let rows = tiles.add(index).cast::<__m512i>();
             let quads = [
-                Q::pair512::<0>(quants),
-                Q::pair512::<1>(quants),
-                Q::pair512::<2>(quants),
-                Q::pair512::<3>(quants),
+                Q::pair512::<0>(sub_block),
+                Q::pair512::<1>(sub_block),
+                Q::pair512::<2>(sub_block),
+                Q::pair512::<3>(sub_block),
             ];
             for i in 0..QUADS {
                 let quad = quads[i / 2][i % 2];
-                _mm512_storeu_si512(rows.add(2 * i), self.halves(quad));
+                _mm512_storeu_si512(rows.add(2 * i), halves::<Q>(quants, quad));
                 let odd = _mm512_srli_epi16::<8>(quad);
-                _mm512_storeu_si512(rows.add(2 * i + 1), self.halves(odd));
+                _mm512_storeu_si512(rows.add(2 * i + 1), halves::<Q>(quants, odd));
             }
         }
     }
+}
 
-    /// The lower byte of each 16 bits, less the centre, as BF16.
-    ///
-    /// # Safety
-    /// AVX-512 F, BW.
-    #[inline(always)]
-    unsafe fn halves(&self, quants: __m512i) -> __m512i {
-        // SAFETY: the caller vouches for the CPU; the table is 128 bytes.
-        unsafe {
-            let table = self.table.as_ptr();
-            let low = _mm512_loadu_si512(table.cast());
-            match Q::BITS {
-                // Lookups ignore the index bits above those they need.
-                ..=5 => _mm512_permutexvar_epi16(quants, low),
-                6 => {
-                    let high = _mm512_loadu_si512(table.add(32).cast());
-                    _mm512_permutex2var_epi16(low, quants, high)
-                }
-                _ => {
-                    let byte = _mm512_set1_epi32(0xFF);
-                    let center = _mm512_set1_epi32(self.center.into());
-                    let to_f32 = |quants| {
-                        let quants = _mm512_sub_epi32(_mm512_and_si512(quants, byte), center);
-                        _mm512_castps_si512(_mm512_cvtepi32_ps(quants))
-                    };
-                    let first = _mm512_srli_epi32::<16>(to_f32(quants));
-                    let second = to_f32(_mm512_srli_epi32::<16>(quants));
-                    _mm512_mask_blend_epi16(0xAAAA_AAAA, first, second)
-                }
+/// The lower byte of each 16 bits, less the centre, as BF16.
+///
+/// # Safety
+/// AVX-512 F, BW.
+#[inline(always)]
+unsafe fn halves<Q: QuantLayout>(bf16: &Bf16Quants, quants: __m512i) -> __m512i {
+    // SAFETY: the caller vouches for the CPU; the table is 128 bytes.
+    unsafe {
+        let table = bf16.table.as_ptr();
+        let low = _mm512_loadu_si512(table.cast());
+        match Q::BITS {
+            // Lookups ignore the index bits above those they need.
+            ..=5 => _mm512_permutexvar_epi16(quants, low),
+            6 => {
+                let high = _mm512_loadu_si512(table.add(32).cast());
+                _mm512_permutex2var_epi16(low, quants, high)
+            }
+            _ => {
+                let byte = _mm512_set1_epi32(0xFF);
+                let center = _mm512_set1_epi32(bf16.center.into());
+                let to_f32 = |quants| {
+                    let quants = _mm512_sub_epi32(_mm512_and_si512(quants, byte), center);
+                    _mm512_castps_si512(_mm512_cvtepi32_ps(quants))
+                };
+                let first = _mm512_srli_epi32::<16>(to_f32(quants));
+                let second = to_f32(_mm512_srli_epi32::<16>(quants));
+                _mm512_mask_blend_epi16(0xAAAA_AAAA, first, second)
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The one table from element type to packed format, and the type-erased door to it.
 
 use super::PackedBlock;
-use crate::matmul::checksum::RowHash;
+use crate::isa::Isa;
+use crate::matmul::checksum::{MAX_RECORD_BYTES, PanelHash, Record, RowHash, RowHashes};
 use crate::matmul::job::{Job, Task};
 use crate::matmul::panel::{self, panel_bytes, steps};
 use crate::matmul::quants::{BLOCK, QuantLayout};
@@ -16,19 +17,14 @@ use assay_formats::quant::{
 };
 use std::marker::PhantomData;
 
-/// Widest record of any scale layout.
-const MAX_RECORD_BYTES: usize = 36;
-
 /// What a packed matrix can ask of its format. Rows are `row` 0..16 of one panel.
 pub(crate) trait PackedFormat: Send + Sync + std::fmt::Debug {
     /// Bytes of a panel of 16 rows of `num_blocks` 32-blocks.
     fn panel_bytes(&self, num_blocks: usize) -> usize;
-    /// Stores one raw row into a zeroed panel.
-    fn pack_row(&self, raw_row: &[u8], num_blocks: usize, panel: &mut [u8], row: usize);
-    /// Hash of one raw row's quants and scales.
-    fn hash_raw_row(&self, raw_row: &[u8]) -> u64;
-    /// The same hash of a packed row.
-    fn hash_packed_row(&self, panel: &[u8], num_blocks: usize, row: usize) -> u64;
+    /// Stores one raw row into a zeroed panel, and gives its hash.
+    fn pack_row(&self, raw_row: &[u8], num_blocks: usize, panel: &mut [u8], row: usize) -> u32;
+    /// The same hash of every row of a panel, as the kernels of `isa` read it.
+    fn panel_hashes(&self, isa: Isa, panel: &[u8], num_blocks: usize) -> RowHashes;
     /// The row's weights as f32 by the embedding rule.
     fn read_row(&self, panel: &[u8], row: usize, out: &mut [f32]);
     /// What the kernels add to each sub-block for the zero point or the offset.
@@ -77,12 +73,12 @@ impl<F: PackedBlock> PackedFormat for Packed<F> {
         panel_bytes::<F::Quants, F::Scales>(num_blocks)
     }
 
-    fn pack_row(&self, raw_row: &[u8], num_blocks: usize, panel: &mut [u8], row: usize) {
+    fn pack_row(&self, raw_row: &[u8], num_blocks: usize, panel: &mut [u8], row: usize) -> u32 {
+        let mut hash = RowHash::default();
         let mut raw_blocks = raw_row.chunks_exact(F::DTYPE.block_bytes());
         let mut quants = [0_u8; 256];
         let quants = &mut quants[..F::DTYPE.block_len()];
-        let mut record = [0_u8; MAX_RECORD_BYTES];
-        let record = &mut record[..F::Scales::RECORD_BYTES];
+        let mut record: Record = [0; MAX_RECORD_BYTES];
         let blocks_per_raw = F::DTYPE.block_len() / BLOCK;
         for step in steps::<F::Quants, F::Scales>(num_blocks) {
             let (section, sub_blocks) =
@@ -90,49 +86,28 @@ impl<F: PackedBlock> PackedFormat for Packed<F> {
             let raw_in_step = raw_blocks.by_ref().take(step.num_blocks / blocks_per_raw);
             for (block, raw) in raw_in_step.enumerate() {
                 let raw = F::from_bytes(raw);
-                raw.read_scales(record);
-                F::Scales::put(section, block, row, record);
+                raw.read_scales(&mut record[..F::Scales::RECORD_BYTES]);
+                hash.add_scales::<F::Scales>(&record);
+                F::Scales::put(section, block, row, &record[..F::Scales::RECORD_BYTES]);
                 raw.read_quants(quants);
                 for (i, values) in quants.as_chunks::<BLOCK>().0.iter().enumerate() {
                     let at = (block * blocks_per_raw + i) * F::Quants::SUB_BLOCK_BYTES;
                     let sub_block = &mut sub_blocks[at..at + F::Quants::SUB_BLOCK_BYTES];
+                    hash.add_quants(values);
                     F::Quants::put(sub_block, row, values);
                 }
             }
         }
-    }
-
-    fn hash_raw_row(&self, raw_row: &[u8]) -> u64 {
-        let mut hash = RowHash::new();
-        let mut quants = [0_u8; 256];
-        let quants = &mut quants[..F::DTYPE.block_len()];
-        let mut record = [0_u8; MAX_RECORD_BYTES];
-        let record = &mut record[..F::Scales::RECORD_BYTES];
-        for raw in raw_row.chunks_exact(F::DTYPE.block_bytes()) {
-            let raw = F::from_bytes(raw);
-            raw.read_scales(record);
-            raw.read_quants(quants);
-            hash.update(record);
-            hash.update(quants);
-        }
         hash.finish()
     }
 
-    fn hash_packed_row(&self, panel: &[u8], num_blocks: usize, row: usize) -> u64 {
-        let mut hash = RowHash::new();
-        let mut record = [0_u8; MAX_RECORD_BYTES];
-        let record = &mut record[..F::Scales::RECORD_BYTES];
+    fn panel_hashes(&self, isa: Isa, panel: &[u8], num_blocks: usize) -> RowHashes {
+        let mut hash = PanelHash::default();
         let blocks_per_raw = F::DTYPE.block_len() / BLOCK;
         for step in steps::<F::Quants, F::Scales>(num_blocks) {
-            for block in 0..step.num_blocks / blocks_per_raw {
-                F::Scales::record(&panel[step.section..step.quants], block, row, record);
-                hash.update(record);
-                for i in 0..blocks_per_raw {
-                    let at =
-                        step.quants + (block * blocks_per_raw + i) * F::Quants::SUB_BLOCK_BYTES;
-                    hash.update(&F::Quants::get(&panel[at..], row));
-                }
-            }
+            let section = &panel[step.section..step.quants];
+            hash.add_scales::<F::Scales>(section, step.num_blocks / blocks_per_raw);
+            hash.add_quants::<F::Quants>(isa, &panel[step.quants..], step.num_blocks);
         }
         hash.finish()
     }

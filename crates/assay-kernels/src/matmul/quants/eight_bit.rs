@@ -9,6 +9,8 @@ pub(crate) struct U8;
 
 impl QuantLayout for U8 {
     const SUB_BLOCK_BYTES: usize = 64 * QUADS;
+    const IS_PLAIN: bool = true;
+    const IS_COMMON: bool = true;
 
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {
         for (quad, values) in quants.chunks_exact(QUAD).enumerate() {

@@ -12,6 +12,7 @@ pub(crate) struct U5;
 impl QuantLayout for U5 {
     const BITS: u32 = 5;
     const SUB_BLOCK_BYTES: usize = NIBBLE_BYTES + 64;
+    const IS_COMMON: bool = true;
 
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {
         put_nibbles(sub_block, row, quants);

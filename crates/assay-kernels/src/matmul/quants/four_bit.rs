@@ -1,7 +1,7 @@
 //! Four bits per quant: byte vector `i` holds quad `2·i` in its low nibbles and `2·i + 1` in its
 //! high ones. The wider layouts put their upper bits in planes behind these 256 bytes.
 
-use super::{BLOCK, QUAD, QUADS, QuantLayout, lane_byte};
+use super::{BLOCK, PANEL_ROWS, QUAD, QUADS, QuantLayout, lane_byte};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -12,12 +12,15 @@ pub(super) const NIBBLE_BYTES: usize = 64 * QUADS / 2;
 pub(crate) struct U4;
 
 /// Stores the low nibbles of 32 quants.
+#[inline(always)]
 pub(super) fn put_nibbles(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {
-    for (pair, values) in quants.chunks_exact(2 * QUAD).enumerate() {
-        let at = 64 * pair + row * QUAD;
-        for c in 0..QUAD {
-            sub_block[at + c] = (values[c] & 15) | (values[QUAD + c] << 4);
-        }
+    const LOW: u32 = 0x0F0F_0F0F;
+    let (quads, _) = quants.as_chunks::<QUAD>();
+    let (lanes, _) = sub_block[..NIBBLE_BYTES].as_chunks_mut::<QUAD>();
+    for pair in 0..QUADS / 2 {
+        let low = u32::from_le_bytes(quads[2 * pair]) & LOW;
+        let high = u32::from_le_bytes(quads[2 * pair + 1]) & LOW;
+        lanes[PANEL_ROWS * pair + row] = (low | high << 4).to_le_bytes();
     }
 }
 
@@ -30,6 +33,7 @@ pub(super) fn get_nibble(sub_block: &[u8], row: usize, k: usize) -> u8 {
 impl QuantLayout for U4 {
     const BITS: u32 = 4;
     const SUB_BLOCK_BYTES: usize = NIBBLE_BYTES;
+    const IS_COMMON: bool = true;
 
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {
         put_nibbles(sub_block, row, quants);

@@ -39,6 +39,10 @@ pub(crate) trait QuantLayout: Send + Sync + 'static {
     const BITS: u32 = 8;
     /// Bytes of 16 rows × 32 elements; a multiple of 64.
     const SUB_BLOCK_BYTES: usize;
+    /// Whether a sub-block is its quad vectors, one after another.
+    const IS_PLAIN: bool = false;
+    /// Whether kernels that could share one form among layouts have one for this layout instead.
+    const IS_COMMON: bool = false;
 
     /// Stores 32 quants of `row` (0..16) into a zeroed sub-block.
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]);

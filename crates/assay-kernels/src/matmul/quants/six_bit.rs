@@ -21,6 +21,7 @@ fn plane_place(row: usize, k: usize) -> (usize, usize) {
 impl QuantLayout for U6 {
     const BITS: u32 = 6;
     const SUB_BLOCK_BYTES: usize = NIBBLE_BYTES + 128;
+    const IS_COMMON: bool = true;
 
     fn put(sub_block: &mut [u8], row: usize, quants: &[u8; BLOCK]) {
         put_nibbles(sub_block, row, quants);

@@ -34,7 +34,7 @@ fn outputs_are_near_the_real_product() {
     }
 }
 
-/// Float matrices share the door: exact rows, a checksum, a product near the real one.
+/// Float matrices share the door: exact rows, a product near the real one.
 #[test]
 fn float_matrices_share_the_call() {
     let (n, k, num_tokens) = (19, 301, 3);
@@ -54,8 +54,6 @@ fn float_matrices_share_the_call() {
             })
             .collect();
         let w = PackedMatrix::pack(dtype, n, k, &bytes).unwrap();
-        let source = PackedMatrix::source_checksum(dtype, n, k, &bytes).unwrap();
-        assert_eq!(w.checksum(), source, "{dtype}");
         let expected = run(
             &compute(Isa::SCALAR, 1),
             &w,
