@@ -2,6 +2,7 @@
 //! `cargo xtask check` is what a change must pass before it is merged.
 
 mod check;
+mod cuda;
 mod fixtures;
 mod python;
 mod run;
@@ -26,6 +27,8 @@ enum Task {
     Check,
     /// Every test, clients included; fetches what they need
     Test(test::TestArgs),
+    /// Compile the device kernels; needed after a change of a `.cu` file
+    Cuda,
     /// Mixed traffic and sampled cells of the invariance matrix, every bit against the same request alone
     #[command(disable_help_flag = true)]
     Soak(soak::SoakArgs),
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
+        Task::Cuda => cuda::build(),
         Task::Soak(args) => soak::run(args),
         Task::Fixtures => fixtures::run(),
     };

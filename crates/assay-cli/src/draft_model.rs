@@ -1,10 +1,12 @@
 //! A second model that guesses for the first: of the same vocabulary token by token, or it is refused.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use assay_engine::DraftModel;
 use assay_formats::GgufFile;
+use assay_kernels::cuda::Cuda;
 use assay_kernels::{Compute, ThreadPool};
 use assay_models::{LoadOptions, Model, ModelConfig as Hyperparameters};
 use assay_tokenizer::Tokenizer;
@@ -21,6 +23,7 @@ pub(crate) fn load(
     path: &Path,
     target_path: &Path,
     target: &Tokenizer,
+    cuda: Option<Arc<Cuda>>,
 ) -> Result<DraftModel> {
     let shown = path.display();
     let file =
@@ -35,16 +38,20 @@ pub(crate) fn load(
     let hyperparameters = Hyperparameters::from_gguf(&file)?;
     // It guesses as far as it reaches.
     let longest = hyperparameters.max_position_embeddings;
+    let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
     let options = LoadOptions {
         context_length: config.context.map(|tokens| longest.min(tokens as usize)),
-        num_kv_blocks: num_kv_blocks(config, &hyperparameters),
+        num_kv_blocks: num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes),
         numerics: config.numerics,
         compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
         progress: None,
         packed_cache: None,
     };
-    let model = Model::load(&file, options)
-        .with_context(|| format!("--draft-model: cannot load {shown}"))?;
+    let model = match cuda {
+        Some(cuda) => Model::load_on_cuda(&file, hyperparameters, options, cuda),
+        None => Model::load_configured(&file, hyperparameters, options),
+    };
+    let model = model.with_context(|| format!("--draft-model: cannot load {shown}"))?;
     Ok(DraftModel {
         model: Box::new(model),
         // A pass reads every weight once.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
+use assay_kernels::cuda::Cuda;
 use assay_kernels::{Compute, ThreadPool};
 use assay_models::{
     CacheEvent, ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo,
@@ -49,9 +50,11 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     let template =
         chat_template(&tokenizer).with_context(|| format!("the chat template of {shown}"))?;
 
+    let cuda = config.device.open()?;
     let hash = || digest::sha256_of_file(&path, &config.cache_dir);
     let load_weights = |cache: Option<PackedCache<'_>>| {
-        load_weights(config, &file, cache).with_context(|| format!("cannot load {shown}"))
+        load_weights(config, &file, cache, cuda.clone())
+            .with_context(|| format!("cannot load {shown}"))
     };
     let (weights_sha256, model) = if config.cache_packed {
         // The hash is the cache's key, so it comes first; from the second start on it is remembered.
@@ -100,7 +103,8 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     let token_bytes = Arc::new(token_bytes);
     let engine = match &config.draft_model {
         Some(draft_path) => {
-            let draft_model = draft_model::load(config, draft_path, &path, &tokenizer)?;
+            let draft_model =
+                draft_model::load(config, draft_path, &path, &tokenizer, cuda.clone())?;
             Engine::spawn_with_draft_model(
                 Box::new(model),
                 draft_model,
@@ -186,6 +190,7 @@ fn load_weights(
     config: &ModelConfig,
     file: &GgufFile,
     packed_cache: Option<PackedCache<'_>>,
+    cuda: Option<Arc<Cuda>>,
 ) -> Result<Model> {
     let hyperparameters = Hyperparameters::from_gguf(file)?;
     let bar = progress::bytes_bar("loading", 0);
@@ -193,25 +198,32 @@ fn load_weights(
         bar.set_length(progress.total_bytes);
         bar.set_position(progress.done_bytes);
     };
-    let num_kv_blocks = num_kv_blocks(config, &hyperparameters);
-    let model = Model::load_configured(
-        file,
-        hyperparameters,
-        LoadOptions {
-            context_length: config.context.map(|tokens| tokens as usize),
-            num_kv_blocks,
-            numerics: config.numerics,
-            compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
-            progress: Some(&on_progress),
-            packed_cache,
-        },
-    );
+    let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
+    let num_kv_blocks = num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes);
+    let options = LoadOptions {
+        context_length: config.context.map(|tokens| tokens as usize),
+        num_kv_blocks,
+        numerics: config.numerics,
+        compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
+        progress: Some(&on_progress),
+        packed_cache,
+    };
+    let model = match cuda {
+        Some(cuda) => Model::load_on_cuda(file, hyperparameters, options, cuda),
+        None => Model::load_configured(file, hyperparameters, options),
+    };
     bar.finish_and_clear();
     Ok(model?)
 }
 
-/// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used.
-pub(crate) fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparameters) -> usize {
+/// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used: half of what is free, on a
+/// device once `weight_bytes` of weights are there.
+pub(crate) fn num_kv_blocks(
+    config: &ModelConfig,
+    hyperparameters: &Hyperparameters,
+    cuda: Option<&Cuda>,
+    weight_bytes: u64,
+) -> usize {
     let context = config
         .context
         .map_or(hyperparameters.max_position_embeddings, |tokens| {
@@ -221,9 +233,15 @@ pub(crate) fn num_kv_blocks(config: &ModelConfig, hyperparameters: &Hyperparamet
         .div_ceil(KV_BLOCK_TOKENS)
         .saturating_mul(config.parallel.get());
     let block_bytes = hyperparameters.kv_block_bytes().max(1) as u64;
-    let budget = config
-        .kv_memory_bytes
-        .or_else(|| available_memory_bytes().map(|bytes| bytes / 2));
+    let budget = config.kv_memory_bytes.or_else(|| {
+        let free = match cuda {
+            Some(cuda) => cuda
+                .free_memory_bytes()
+                .map(|bytes| bytes.saturating_sub(weight_bytes)),
+            None => available_memory_bytes(),
+        };
+        free.map(|bytes| bytes / 2)
+    });
     let fitting = budget.map_or(usize::MAX, |bytes| {
         usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX)
     });

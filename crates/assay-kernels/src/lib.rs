@@ -6,6 +6,7 @@
 
 pub mod attention;
 pub mod compute;
+pub mod cuda;
 pub mod disjoint;
 pub mod embed;
 pub mod exp;
@@ -15,6 +16,7 @@ pub mod float_mode;
 mod gate;
 pub mod gelu_mul;
 pub mod golden;
+pub mod golden_ops;
 pub mod isa;
 pub mod log_softmax;
 pub mod matmul;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use assay_formats::GgufError;
+use assay_kernels::cuda::CudaError;
 use assay_kernels::matmul::PackError;
 use assay_kernels::rope::RopeTableError;
 use thiserror::Error;
@@ -55,6 +56,14 @@ pub enum ModelError {
     /// Tensors that are missing, misshapen or unknown; every one of them.
     #[error("{0}")]
     Tensors(TensorProblems),
+    /// The device cannot hold or run the model.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// The fast profile on a device, which has no kernels for it.
+    #[error(
+        "--numerics fast has no CUDA kernels: 8-bit activations were measured slower there than the exact profile; leave it out, or use --device cpu"
+    )]
+    FastOnCuda,
     /// A weight matrix could not be brought into the kernels' layout.
     #[error("tensor `{tensor}`: {source}")]
     Pack {

@@ -83,6 +83,9 @@ pub enum ForwardError {
     /// The batch breaks a rule of [`ForwardBatch`]; the text names it.
     #[error("malformed batch: {0}")]
     MalformedBatch(String),
+    /// The device that computes has failed; every later pass fails too.
+    #[error("{0}; restart the server")]
+    Device(String),
 }
 
 /// Anything that turns token rows into logits rows.

@@ -1,23 +1,26 @@
 //! Keys and values of all layers, in blocks. Storage only: who owns a block is the engine's business.
 
-use assay_kernels::attention::KvLayer;
-
+use crate::backend::Backend;
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::forward::KvBlockCopy;
 
-/// f16 keys and values, one [`KvLayer`] a layer; block `b` of the pool is block `b` of every layer.
+/// f16 keys and values; block `b` of the pool is block `b` of every layer.
 #[derive(Debug)]
-pub(crate) struct KvCache {
-    layers: Vec<KvLayer>,
+pub(crate) struct KvCache<B: Backend> {
+    layers: Vec<B::KvLayer>,
 }
 
-impl KvCache {
+impl<B: Backend> KvCache<B> {
     /// Storage for `num_blocks` blocks a layer; memory is taken from the system as blocks are first written.
     ///
     /// # Errors
     /// [`ModelError::KvCacheTooLarge`] when the system has no room for the whole cache.
-    pub(crate) fn new(config: &ModelConfig, num_blocks: usize) -> Result<Self, ModelError> {
+    pub(crate) fn new(
+        backend: &B,
+        config: &ModelConfig,
+        num_blocks: usize,
+    ) -> Result<Self, ModelError> {
         let bytes = config.kv_block_bytes().checked_mul(num_blocks);
         if u32::try_from(num_blocks).is_err() || !bytes.is_some_and(can_allocate) {
             return Err(ModelError::KvCacheTooLarge {
@@ -27,21 +30,20 @@ impl KvCache {
                 head_dim: config.head_dim,
             });
         }
-        let layer = |_| KvLayer::new(num_blocks, config.num_key_value_heads, config.head_dim);
-        Ok(Self {
-            layers: (0..config.num_hidden_layers).map(layer).collect(),
-        })
+        let layer = |_| backend.kv_layer(num_blocks, config.num_key_value_heads, config.head_dim);
+        let layers: Result<_, ModelError> = (0..config.num_hidden_layers).map(layer).collect();
+        Ok(Self { layers: layers? })
     }
 
     /// Copies one block of every layer over another.
-    pub(crate) fn copy_block(&mut self, copy: KvBlockCopy) {
+    pub(crate) fn copy_block(&mut self, backend: &B, copy: KvBlockCopy) {
         for layer in &mut self.layers {
-            layer.copy_block(copy.from.0, copy.to.0);
+            backend.copy_block(layer, copy);
         }
     }
 
     /// Every layer's storage, first layer first.
-    pub(crate) fn layers_mut(&mut self) -> &mut [KvLayer] {
+    pub(crate) fn layers_mut(&mut self) -> &mut [B::KvLayer] {
         &mut self.layers
     }
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arch;
+mod backend;
 pub mod config;
 pub mod error;
 pub mod forward;
@@ -13,6 +14,7 @@ mod layers;
 pub mod model;
 pub mod packed_cache;
 mod pass;
+mod runner;
 mod validate;
 pub mod weights;
 

@@ -4,19 +4,22 @@
 //! before it writes to the cache.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use assay_formats::GgufFile;
 use assay_kernels::Compute;
-use assay_kernels::attention::{KV_BLOCK_TOKENS, SequenceSpan};
+use assay_kernels::attention::KV_BLOCK_TOKENS;
+use assay_kernels::cuda::Cuda;
 use assay_kernels::quantize::ActivationProfile;
 
-use crate::arch::{self, Network};
+use crate::arch;
+use crate::backend::{Backend, CudaBackend};
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::forward::{ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo};
 use crate::kv_cache::KvCache;
 use crate::packed_cache::PackedCache;
-use crate::pass::{Buffers, Pass};
+use crate::runner::{Run, Runner};
 use crate::weights::{ProgressFn, WeightLoader};
 
 /// Precision of the activations; part of what a result is (`docs/numerics.md`, section 1).
@@ -51,11 +54,7 @@ pub struct LoadOptions<'a> {
 pub struct Model {
     info: ModelInfo,
     config: ModelConfig,
-    compute: Compute,
-    profile: ActivationProfile,
-    network: Box<dyn Network>,
-    kv_cache: KvCache,
-    buffers: Buffers,
+    runner: Box<dyn Run>,
 }
 
 impl Model {
@@ -76,15 +75,38 @@ impl Model {
         config: ModelConfig,
         options: LoadOptions<'_>,
     ) -> Result<Self, ModelError> {
+        Self::load_with(file, config, options, |compute| compute)
+    }
+
+    /// As [`Model::load_configured`], with weights, cache and passes on a CUDA device; `options.compute` packs for it and
+    /// reads its logits. The bits are the CPU's.
+    ///
+    /// # Errors
+    /// As [`Model::load`], and [`ModelError::Cuda`] or [`ModelError::FastOnCuda`].
+    pub fn load_on_cuda(
+        file: &GgufFile,
+        config: ModelConfig,
+        options: LoadOptions<'_>,
+        cuda: Arc<Cuda>,
+    ) -> Result<Self, ModelError> {
+        if options.numerics == Numerics::Fast {
+            return Err(ModelError::FastOnCuda);
+        }
+        Self::load_with(file, config, options, |host| CudaBackend::new(cuda, host))
+    }
+
+    fn load_with<B: Backend>(
+        file: &GgufFile,
+        config: ModelConfig,
+        options: LoadOptions<'_>,
+        backend: impl FnOnce(Compute) -> B,
+    ) -> Result<Self, ModelError> {
         let context_length = context_length(&config, &options)?;
-        let mut loader = WeightLoader::new(file);
+        let backend = backend(options.compute);
+        let mut loader = WeightLoader::new(file, &backend);
         let network = arch::build(&config, context_length, &mut loader)?;
-        loader.finish(
-            &options.compute,
-            options.progress,
-            options.packed_cache.as_ref(),
-        )?;
-        let kv_cache = KvCache::new(&config, options.num_kv_blocks)?;
+        loader.finish(options.progress, options.packed_cache.as_ref())?;
+        let kv_cache = KvCache::new(&backend, &config, options.num_kv_blocks)?;
         let info = ModelInfo {
             architecture: config.architecture.name().to_owned(),
             name: config.name.clone(),
@@ -97,17 +119,14 @@ impl Model {
             num_kv_blocks: options.num_kv_blocks,
             logits_cost: config.head_weights() / config.layer_weights(),
         };
+        let profile = match options.numerics {
+            Numerics::Exact => ActivationProfile::A16,
+            Numerics::Fast => ActivationProfile::A8,
+        };
         Ok(Self {
             info,
             config,
-            compute: options.compute,
-            profile: match options.numerics {
-                Numerics::Exact => ActivationProfile::A16,
-                Numerics::Fast => ActivationProfile::A8,
-            },
-            network,
-            kv_cache,
-            buffers: Buffers::default(),
+            runner: Box::new(Runner::new(backend, profile, network, kv_cache)),
         })
     }
 
@@ -124,50 +143,15 @@ impl ForwardModel for Model {
 
     fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError> {
         batch.validate(&self.info)?;
-        let block_tables: Vec<Vec<u32>> = batch
-            .block_tables
-            .iter()
-            .map(|table| table.iter().map(|block| block.0).collect())
-            .collect();
-        let spans: Vec<SequenceSpan<'_>> = batch
-            .sequences()
-            .zip(&block_tables)
-            .map(|(rows, block_table)| SequenceSpan {
-                first_row: rows.start,
-                num_rows: rows.len(),
-                first_position: batch.positions[rows.start] as usize,
-                block_table,
-            })
-            .collect();
-        let pass = Pass {
-            cx: &self.compute,
-            profile: self.profile,
-            token_ids: &batch.token_ids,
-            positions: &batch.positions,
-            spans: &spans,
-            logit_rows: &batch.logit_rows,
-        };
-        for &copy in &batch.block_copies {
-            self.kv_cache.copy_block(copy);
-        }
-        if batch.num_tokens() > 0 {
-            self.network
-                .forward_layers(&pass, &mut self.kv_cache, &mut self.buffers);
-        }
-        self.network.lm_head().norm_wanted(&pass, &mut self.buffers);
-        Ok(())
+        self.runner.forward_layers(batch)
     }
 
     fn head(&mut self, wanted: Range<usize>) -> Logits {
-        let logits = self
-            .network
-            .lm_head()
-            .logits(&self.compute, wanted, &mut self.buffers);
-        Logits::from_rows(self.info.vocab_size, logits)
+        Logits::from_rows(self.info.vocab_size, self.runner.head(wanted))
     }
 
     fn compute(&self) -> &Compute {
-        &self.compute
+        self.runner.compute()
     }
 }
 

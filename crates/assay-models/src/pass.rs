@@ -1,16 +1,17 @@
 //! One forward pass as the layers see it: the validated batch, and the buffers that every pass reuses.
 
-use assay_kernels::Compute;
 use assay_kernels::attention::SequenceSpan;
-use assay_kernels::matmul::Activations;
-use assay_kernels::quantize::{ActivationProfile, QuantizedActivations};
+use assay_kernels::quantize::ActivationProfile;
 
+use crate::backend::Backend;
 use crate::forward::TokenId;
 
 /// A validated batch with what runs it. T is its number of rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pass<'a> {
-    pub(crate) cx: &'a Compute,
+#[derive(Debug)]
+pub(crate) struct Pass<'a, B: Backend> {
+    pub(crate) backend: &'a B,
+    /// The batch where it is computed.
+    pub(crate) batch: &'a B::Batch,
     /// Precision of the activations inside the layers.
     pub(crate) profile: ActivationProfile,
     /// `[T]`.
@@ -23,70 +24,74 @@ pub(crate) struct Pass<'a> {
     pub(crate) logit_rows: &'a [u32],
 }
 
-impl Pass<'_> {
+impl<B: Backend> Pass<'_, B> {
     /// T.
     pub(crate) fn num_tokens(&self) -> usize {
         self.token_ids.len()
     }
 
     /// Rows `x`, `[T, k]`, as the input of projections; takes `buffer`, which the caller puts back.
-    pub(crate) fn activations<'x>(
+    pub(crate) fn input<'x>(
         &'x self,
-        x: &'x [f32],
+        x: &'x B::Rows,
         k: usize,
-        buffer: &mut QuantizedActivations,
-    ) -> Activations<'x> {
-        Activations::with_buffer(self.cx, x, k, self.profile, std::mem::take(buffer))
+        buffer: &mut B::Quantized,
+    ) -> B::Input<'x> {
+        self.backend
+            .input(x, k, self.profile, std::mem::take(buffer))
     }
 }
 
-/// f32 rows that keep their memory between passes.
-#[derive(Debug, Default)]
-pub(crate) struct Rows(Vec<f32>);
-
-impl Rows {
-    /// `len` elements of unspecified values, to be overwritten.
-    pub(crate) fn sized(&mut self, len: usize) -> &mut [f32] {
-        self.0.resize(len, 0.0);
-        &mut self.0
-    }
-
-    /// The elements last written.
-    pub(crate) fn get(&self) -> &[f32] {
-        &self.0
-    }
-
-    /// The elements last written, to be changed in place.
-    pub(crate) fn get_mut(&mut self) -> &mut [f32] {
-        &mut self.0
-    }
-}
-
-/// Intermediate values of a pass.
-#[derive(Debug, Default)]
-pub(crate) struct Buffers {
+/// Intermediate values of a pass; rows keep their memory between passes.
+#[derive(Debug)]
+pub(crate) struct Buffers<B: Backend> {
     /// The residual stream, `[T, hidden_size]`.
-    pub(crate) hidden: Rows,
+    pub(crate) hidden: B::Rows,
     /// Input of a block after its norm, `[T, hidden_size]`.
-    pub(crate) normed: Rows,
+    pub(crate) normed: B::Rows,
     /// What a block adds to the residual stream, `[T, hidden_size]`.
-    pub(crate) branch: Rows,
+    pub(crate) branch: B::Rows,
     /// `[T, num_heads, head_dim]`.
-    pub(crate) q: Rows,
+    pub(crate) q: B::Rows,
     /// `[T, num_kv_heads, head_dim]`.
-    pub(crate) k: Rows,
+    pub(crate) k: B::Rows,
     /// `[T, num_kv_heads, head_dim]`.
-    pub(crate) v: Rows,
+    pub(crate) v: B::Rows,
     /// Output of the heads, `[T, num_heads, head_dim]`.
-    pub(crate) heads: Rows,
+    pub(crate) heads: B::Rows,
     /// `[T, intermediate_size]`.
-    pub(crate) gate: Rows,
+    pub(crate) gate: B::Rows,
     /// `[T, intermediate_size]`.
-    pub(crate) up: Rows,
+    pub(crate) up: B::Rows,
     /// `[T, intermediate_size]`.
-    pub(crate) gated: Rows,
+    pub(crate) gated: B::Rows,
     /// Input of the head, `[num_logit_rows, hidden_size]`: the wanted rows after the final norm.
-    pub(crate) head_input: Rows,
+    pub(crate) head_input: B::Rows,
+    /// The rows of `head_input` that the head is asked for.
+    pub(crate) head_part: B::Rows,
+    /// What the head answers, `[rows asked for, vocab_size]`.
+    pub(crate) logits: B::Rows,
     /// Integers of the rows last multiplied.
-    pub(crate) quantized: QuantizedActivations,
+    pub(crate) quantized: B::Quantized,
+}
+
+impl<B: Backend> Default for Buffers<B> {
+    fn default() -> Self {
+        Self {
+            hidden: B::Rows::default(),
+            normed: B::Rows::default(),
+            branch: B::Rows::default(),
+            q: B::Rows::default(),
+            k: B::Rows::default(),
+            v: B::Rows::default(),
+            heads: B::Rows::default(),
+            gate: B::Rows::default(),
+            up: B::Rows::default(),
+            gated: B::Rows::default(),
+            head_input: B::Rows::default(),
+            head_part: B::Rows::default(),
+            logits: B::Rows::default(),
+            quantized: B::Quantized::default(),
+        }
+    }
 }

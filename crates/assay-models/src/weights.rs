@@ -10,9 +10,10 @@ use std::fmt;
 use std::iter::repeat_with;
 
 use assay_formats::{DType, GgufFile, TensorInfo, quant};
-use assay_kernels::Compute;
-use assay_kernels::matmul::WeightArena;
+use assay_kernels::matmul::{PackedMatrix, WeightArena};
+use assay_kernels::rope::RopeTable;
 
+use crate::backend::Backend;
 use crate::config::ModelConfig;
 use crate::error::{ModelError, TensorProblem, TensorProblems};
 use crate::layers::linear::{Linear, ScaleOrder};
@@ -35,20 +36,23 @@ pub type ProgressFn<'a> = &'a (dyn Fn(LoadProgress) + Sync);
 const FLOAT_TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 /// Hands out the weights of one file and remembers what was asked and what was wrong.
-pub(crate) struct WeightLoader<'a> {
+pub(crate) struct WeightLoader<'a, B: Backend> {
     file: &'a GgufFile,
+    backend: &'a B,
     claimed: BTreeSet<String>,
     problems: Vec<TensorProblem>,
-    pending: Vec<Pending<'a>>,
+    pending: Vec<Pending<'a, B>>,
+    /// Why the backend could not take a vector, if it could not.
+    refused: Option<ModelError>,
 }
 
 /// A matrix that is checked and not yet packed.
-struct Pending<'a> {
+struct Pending<'a, B: Backend> {
     tensor: TensorInfo<'a>,
-    matrix: Matrix,
+    matrix: Matrix<B>,
 }
 
-impl<'a> Pending<'a> {
+impl<'a, B: Backend> Pending<'a, B> {
     fn shaped(&self) -> Shaped<'a> {
         Shaped {
             tensor: self.tensor,
@@ -65,7 +69,7 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(pending: &[Pending<'_>], show: Option<ProgressFn<'a>>) -> Self {
+    fn new<B: Backend>(pending: &[Pending<'_, B>], show: Option<ProgressFn<'a>>) -> Self {
         let total_bytes = pending.iter().map(|pending| pending.tensor.byte_len).sum();
         let state = LoadProgress {
             done_bytes: 0,
@@ -86,7 +90,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl fmt::Debug for WeightLoader<'_> {
+impl<B: Backend> fmt::Debug for WeightLoader<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WeightLoader")
             .field("problems", &self.problems)
@@ -94,18 +98,20 @@ impl fmt::Debug for WeightLoader<'_> {
     }
 }
 
-impl<'a> WeightLoader<'a> {
-    pub(crate) fn new(file: &'a GgufFile) -> Self {
+impl<'a, B: Backend> WeightLoader<'a, B> {
+    pub(crate) fn new(file: &'a GgufFile, backend: &'a B) -> Self {
         Self {
             file,
+            backend,
             claimed: BTreeSet::new(),
             problems: Vec::new(),
             pending: Vec::new(),
+            refused: None,
         }
     }
 
     /// Matrix `name`, `[n, k]`: `n` outputs of `k` inputs.
-    pub(crate) fn matrix(&mut self, name: &str, n: usize, k: usize) -> Matrix {
+    pub(crate) fn matrix(&mut self, name: &str, n: usize, k: usize) -> Matrix<B> {
         let matrix = Matrix::empty(n, k);
         if let Some(tensor) = self.required(name, &[k as u64, n as u64]) {
             self.pending.push(Pending {
@@ -117,7 +123,7 @@ impl<'a> WeightLoader<'a> {
     }
 
     /// Matrix `name`, or `otherwise` where the file lacks it.
-    pub(crate) fn matrix_or(&mut self, name: &str, otherwise: &Matrix) -> Matrix {
+    pub(crate) fn matrix_or(&mut self, name: &str, otherwise: &Matrix<B>) -> Matrix<B> {
         if self.file.tensor(name).is_none() {
             return otherwise.clone();
         }
@@ -125,29 +131,61 @@ impl<'a> WeightLoader<'a> {
     }
 
     /// Matrix `name.weight` with the bias and the scale that the file gives it.
-    pub(crate) fn linear(&mut self, name: &str, n: usize, k: usize, order: ScaleOrder) -> Linear {
+    pub(crate) fn linear(
+        &mut self,
+        name: &str,
+        n: usize,
+        k: usize,
+        order: ScaleOrder,
+    ) -> Linear<B> {
         Linear {
             weight: self.matrix(&format!("{name}.weight"), n, k),
             bias: self.vector_if_present(&format!("{name}.bias"), n),
             scale: self
-                .vector_if_present(&format!("{name}.scale"), 1)
+                .floats_if_present(&format!("{name}.scale"), 1)
                 .and_then(|scale| scale.first().copied()),
             order,
         }
     }
 
     /// Vector `name`, `[len]`; empty when it is missing or wrong, which [`Self::finish`] reports.
-    pub(crate) fn vector(&mut self, name: &str, len: usize) -> Vec<f32> {
+    pub(crate) fn vector(&mut self, name: &str, len: usize) -> B::Vector {
+        let values = self.floats_of(name, len);
+        self.take(values)
+    }
+
+    /// Vector `name`, `[len]`, where the file has it.
+    pub(crate) fn vector_if_present(&mut self, name: &str, len: usize) -> Option<B::Vector> {
+        let values = self.floats_if_present(name, len)?;
+        Some(self.take(values))
+    }
+
+    /// Vector `name`, `[len]`, on the host, where the file has it.
+    pub(crate) fn floats_if_present(&mut self, name: &str, len: usize) -> Option<Vec<f32>> {
+        self.file.tensor(name)?;
+        Some(self.floats_of(name, len))
+    }
+
+    /// `table`, where it is computed.
+    pub(crate) fn rope_table(&self, table: RopeTable) -> Result<B::RopeTable, ModelError> {
+        self.backend.load_rope_table(table)
+    }
+
+    fn floats_of(&mut self, name: &str, len: usize) -> Vec<f32> {
         match self.required(name, &[len as u64]) {
             Some(tensor) => self.floats(tensor, len),
             None => Vec::new(),
         }
     }
 
-    /// Vector `name`, `[len]`, where the file has it.
-    pub(crate) fn vector_if_present(&mut self, name: &str, len: usize) -> Option<Vec<f32>> {
-        self.file.tensor(name)?;
-        Some(self.vector(name, len))
+    fn take(&mut self, values: Vec<f32>) -> B::Vector {
+        match self.backend.load_vector(values) {
+            Ok(vector) => vector,
+            Err(error) => {
+                self.refused.get_or_insert(error);
+                B::Vector::default()
+            }
+        }
     }
 
     /// Accepts tensor `name` without reading it.
@@ -161,7 +199,6 @@ impl<'a> WeightLoader<'a> {
     /// [`ModelError::Tensors`] with every problem met, [`ModelError::Pack`] when the kernels refuse a matrix.
     pub(crate) fn finish(
         mut self,
-        cx: &Compute,
         progress: Option<ProgressFn<'_>>,
         cache: Option<&PackedCache<'_>>,
     ) -> Result<(), ModelError> {
@@ -175,6 +212,10 @@ impl<'a> WeightLoader<'a> {
         if !self.problems.is_empty() {
             return Err(ModelError::Tensors(TensorProblems(self.problems)));
         }
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        let cx = self.backend.compute();
         let mut progress = Progress::new(&self.pending, progress);
         let tensors: Vec<Shaped<'_>> = self.pending.iter().map(Pending::shaped).collect();
         let cached = cache.and_then(|cache| {
@@ -188,27 +229,29 @@ impl<'a> WeightLoader<'a> {
         let cached = cached.unwrap_or_default().into_iter();
         // One arena for the whole model, so that its pages are huge and its matrices lie side by side.
         let mut arena = WeightArena::new();
-        for (pending, cached) in self.pending.iter().zip(cached.chain(repeat_with(|| None))) {
-            let tensor = pending.tensor;
+        let mut matrices = Vec::with_capacity(self.pending.len());
+        for (shaped, cached) in tensors.iter().zip(cached.chain(repeat_with(|| None))) {
+            let tensor = shaped.tensor;
             if let Some(packed) = cached {
-                pending.matrix.fill(packed);
+                matrices.push(packed);
                 continue;
             }
             let bytes = self.file.tensor_bytes(&tensor);
-            pending
-                .matrix
-                .pack(&mut arena, cx, tensor.dtype, bytes)
-                .map_err(|source| ModelError::Pack {
-                    tensor: tensor.name.to_owned(),
-                    source,
-                })?;
+            let packed =
+                PackedMatrix::pack_in(&mut arena, cx, tensor.dtype, shaped.n, shaped.k, bytes);
+            matrices.push(packed.map_err(|source| ModelError::Pack {
+                tensor: tensor.name.to_owned(),
+                source,
+            })?);
             progress.add(&tensor);
         }
         if let Some(cache) = cache
             && !is_cached
         {
-            let matrices = self.pending.iter().map(|pending| pending.matrix.packed());
-            cache.write(&tensors, &matrices.collect::<Vec<_>>());
+            cache.write(&tensors, &matrices.iter().collect::<Vec<_>>());
+        }
+        for (pending, packed) in self.pending.iter().zip(matrices) {
+            pending.matrix.fill(self.backend.load_matrix(packed)?);
         }
         Ok(())
     }
@@ -259,7 +302,7 @@ impl<'a> WeightLoader<'a> {
 }
 
 /// Accepts the tensors that writers add to every block and no forward pass of ours reads.
-pub(crate) fn ignore_known(loader: &mut WeightLoader<'_>, config: &ModelConfig) {
+pub(crate) fn ignore_known<B: Backend>(loader: &mut WeightLoader<'_, B>, config: &ModelConfig) {
     const PROJECTIONS: [&str; 7] = [
         "attn_q",
         "attn_k",

@@ -23,7 +23,7 @@ use assay_kernels::{Compute, ThreadPool};
 use assay_models::{ForwardModel, LoadOptions, Model, Numerics};
 use clap::{Args, ValueEnum};
 
-use crate::config::{ModelConfig, WeightsArgs};
+use crate::config::{Device, ModelConfig, WeightsArgs};
 use crate::{load, progress};
 
 use busy::BusyMeter;
@@ -120,6 +120,9 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     } else {
         threads
     };
+    if config.device != Device::Cpu {
+        bail!("assay bench measures the CPU; leave --device out");
+    }
     let machine = Machine::read();
     if !args.force {
         busy::look(LOOK)?;

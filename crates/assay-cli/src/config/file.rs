@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::device::Device;
 use super::model::{NumericsArg, SpeculationArg};
 use super::serve::LogFormat;
 use crate::catalog::CatalogModel;
@@ -24,6 +25,7 @@ pub(super) struct FileConfig {
     pub(super) context: Option<u32>,
     pub(super) threads: Option<NonZeroUsize>,
     pub(super) numerics: Option<NumericsArg>,
+    pub(super) device: Option<Device>,
     pub(super) parallel: Option<NonZeroUsize>,
     pub(super) kv: Option<String>,
     pub(super) no_prefix_cache: Option<bool>,

@@ -2,6 +2,7 @@
 //!
 //! The only code that reads the environment. What leaves here is complete and checked.
 
+mod device;
 mod environment;
 mod file;
 mod model;
@@ -10,6 +11,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use device::Device;
 #[cfg(test)]
 pub(crate) use environment::unknown_among;
 pub(crate) use environment::unknown_variables;

@@ -12,6 +12,7 @@ use assay_tokenizer::TemplateDate;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::device::Device;
 use super::file::FileConfig;
 use super::store::StoreArgs;
 use crate::catalog::{Catalog, DEFAULT_MODEL};
@@ -34,6 +35,9 @@ pub(crate) struct WeightsArgs {
     /// Keep the repacked weights in FILE.gguf.assay-packed beside the model and read them from there at the next start
     #[arg(long, env = "ASSAY_CACHE_PACKED")]
     cache_packed: bool,
+    /// Where it is computed: cpu, cuda, cuda:N (one NVIDIA device) or auto. Changes speed, never a bit [default: cpu]
+    #[arg(long, env = "ASSAY_DEVICE", value_name = "DEVICE")]
+    device: Option<Device>,
     #[command(flatten)]
     pub(super) store: StoreArgs,
     /// Force an instruction set: scalar, avx2, avx512 or amx. Changes speed, never a bit; for tests
@@ -147,6 +151,7 @@ pub(crate) struct ModelConfig {
     pub(crate) template_date_text: String,
     pub(crate) cache_dir: PathBuf,
     pub(crate) isa: Isa,
+    pub(crate) device: Device,
     pub(crate) catalog: Catalog,
 }
 
@@ -249,6 +254,7 @@ impl ModelArgs {
             template_date_text: date_text,
             cache_dir: store.cache_dir,
             isa,
+            device: weights.device.or(file.device).unwrap_or_default(),
             catalog: store.catalog,
         })
     }

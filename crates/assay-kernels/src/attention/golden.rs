@@ -1,8 +1,8 @@
 //! Golden cases of attention: a prefill over two chunks, and a decode step with everything that moves a score.
 
-use super::{AttentionParams, KV_BLOCK_TOKENS, KvLayer, SequenceSpan, attention, kv_write};
-use crate::Compute;
+use super::{AttentionParams, KV_BLOCK_TOKENS, SequenceSpan};
 use crate::golden::{GoldenCase, hash_f32};
+use crate::golden_ops::{GoldenOps, KeysValues};
 use crate::testing::SeededGenerator;
 
 const PLAIN: AttentionParams<'static> = AttentionParams {
@@ -18,11 +18,11 @@ const PLAIN: AttentionParams<'static> = AttentionParams {
 pub(crate) const CASES: &[GoldenCase] = &[
     GoldenCase {
         name: "attention/prefill",
-        run: |cx| hash_last_rows(cx, 0x0E01, &PLAIN, 270, 30),
+        run: |ops| hash_last_rows(ops, 0x0E01, &PLAIN, 270, 30),
     },
     GoldenCase {
         name: "attention/window_softcap_sinks",
-        run: |cx| {
+        run: |ops| {
             let params = AttentionParams {
                 num_heads: 4,
                 num_kv_heads: 2,
@@ -32,41 +32,43 @@ pub(crate) const CASES: &[GoldenCase] = &[
                 sinks: Some(&[0.5, -1.0, 2.0, 0.0]),
                 ..PLAIN
             };
-            hash_last_rows(cx, 0x0E02, &params, 600, 3)
+            hash_last_rows(ops, 0x0E02, &params, 600, 3)
         },
     },
 ];
 
 /// Hash of the outputs of the last `num_rows` of a sequence.
 fn hash_last_rows(
-    cx: &Compute,
+    ops: &dyn GoldenOps,
     seed: u64,
     params: &AttentionParams<'_>,
     num_tokens: usize,
     num_rows: usize,
-) -> blake3::Hash {
+) -> Option<blake3::Hash> {
     let mut generator = SeededGenerator::new(seed);
     let kv_len = num_tokens * params.num_kv_heads * params.head_dim;
     let (k, v) = (generator.units(kv_len), generator.units(kv_len));
     let block_table: Vec<u32> = (0..num_tokens.div_ceil(KV_BLOCK_TOKENS) as u32)
         .rev()
         .collect();
-    let mut layer = KvLayer::new(block_table.len(), params.num_kv_heads, params.head_dim);
     let whole = SequenceSpan {
         first_row: 0,
         num_rows: num_tokens,
         first_position: 0,
         block_table: &block_table,
     };
-    kv_write(cx, &mut layer, &[whole], &k, &v);
     let mut q = generator.units(num_rows * params.num_heads * params.head_dim);
     q.iter_mut().for_each(|q| *q *= 16.0);
-    let mut out = vec![0.0; q.len()];
     let last = SequenceSpan {
         num_rows,
         first_position: num_tokens - num_rows,
         ..whole
     };
-    attention(cx, params, &layer, &[last], &q, &mut out);
-    hash_f32(&out)
+    let stored = KeysValues {
+        num_blocks: block_table.len(),
+        span: whole,
+        k: &k,
+        v: &v,
+    };
+    Some(hash_f32(&ops.attention(params, &stored, &last, &q)))
 }

@@ -11,6 +11,7 @@
 //! part in nothing, so an unwritten slot may hold any bits. A NaN score makes the row's head NaN.
 
 mod chunk;
+pub mod cuda;
 pub(crate) mod golden;
 mod kv;
 mod microkernel;

@@ -3,6 +3,7 @@
 //! Class: exact; the values are those of the file's blocks, from the raw bytes or from a packed
 //! matrix (a table tied to the head is stored once). Scaling by √hidden is the model's business.
 
+pub mod cuda;
 pub(crate) mod golden;
 
 use crate::matmul::PackedMatrix;

@@ -129,6 +129,22 @@ impl FloatMatrix {
         }
     }
 
+    /// The elements as they are kept, `[num_groups, K, 16]`, little-endian.
+    pub(crate) fn to_le_bytes(&self) -> Vec<u8> {
+        match &self.groups {
+            Groups::F32(groups) => groups
+                .iter()
+                .flatten()
+                .flat_map(|x| x.to_le_bytes())
+                .collect(),
+            Groups::F16(groups) | Groups::BF16(groups) => groups
+                .iter()
+                .flatten()
+                .flat_map(|x| x.to_le_bytes())
+                .collect(),
+        }
+    }
+
     pub(super) fn num_groups(&self) -> usize {
         self.num_rows.div_ceil(GROUP_ROWS)
     }

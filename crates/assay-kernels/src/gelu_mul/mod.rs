@@ -3,6 +3,7 @@
 //! Class: Exact. In this order, each step rounded: `x3 = (x·x)·x`, `t = x + 0.044715·x3`, `u = 0.79788456·t`,
 //! `gelu = x / (1 + EXP(clamp(-2u, ±87)))`, then `gelu·up`.
 
+pub mod cuda;
 pub(crate) mod golden;
 
 use crate::Compute;

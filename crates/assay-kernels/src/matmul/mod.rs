@@ -15,6 +15,7 @@ mod avx512;
 mod blocks;
 mod checksum;
 mod corrections;
+pub mod cuda;
 mod formats;
 pub(crate) mod golden;
 mod input;

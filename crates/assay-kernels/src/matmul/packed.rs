@@ -230,6 +230,14 @@ impl PackedMatrix {
         }
     }
 
+    /// The elements of a float matrix as they are kept, `[n / 16, k, 16]`; nothing of a quantised one.
+    pub(super) fn float_bytes(&self) -> Vec<u8> {
+        match &self.storage {
+            Storage::Blocks(_) => Vec::new(),
+            Storage::Floats(floats) => floats.to_le_bytes(),
+        }
+    }
+
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }

@@ -1,23 +1,23 @@
 //! Golden cases of the quantiser: integers and scales of rows of every size, zero and non-finite
 //! blocks and a short last block among them.
 
-use super::{ActivationProfile, QuantizedActivations};
-use crate::Compute;
+use super::ActivationProfile;
 use crate::golden::{GoldenCase, hash_f32};
+use crate::golden_ops::GoldenOps;
 use crate::testing::SeededGenerator;
 
 pub(crate) const CASES: &[GoldenCase] = &[
     GoldenCase {
         name: "quantize/a16",
-        run: |cx| rows(cx, ActivationProfile::A16),
+        run: |ops| rows(ops, ActivationProfile::A16),
     },
     GoldenCase {
         name: "quantize/a8",
-        run: |cx| rows(cx, ActivationProfile::A8),
+        run: |ops| rows(ops, ActivationProfile::A8),
     },
 ];
 
-fn rows(cx: &Compute, profile: ActivationProfile) -> blake3::Hash {
+fn rows(ops: &dyn GoldenOps, profile: ActivationProfile) -> Option<blake3::Hash> {
     let (num_tokens, k) = (6, 608);
     let mut x = SeededGenerator::new(0x0601).spread(num_tokens * k, 100);
     x[k + 40..k + 300].fill(0.0);
@@ -31,14 +31,10 @@ fn rows(cx: &Compute, profile: ActivationProfile) -> blake3::Hash {
             (i % 64) as f32 / 2.0 - 16.0
         };
     }
-    let mut quantized = QuantizedActivations::default();
-    quantized.quantize(cx, &x, k, profile);
     let mut values = Vec::new();
-    let mut integers = vec![0; k];
-    for token in 0..num_tokens {
-        quantized.read_row(token, &mut integers);
+    for (integers, scales) in ops.quantize(&x, k, profile)? {
         values.extend(integers.iter().map(|&a| a as f32));
-        values.extend((0..k / 32).map(|block| quantized.scale(token, block)));
+        values.extend(scales);
     }
-    hash_f32(&values)
+    Some(hash_f32(&values))
 }

@@ -3,6 +3,7 @@
 //! Class: exact. Elementwise and without a sum, so one body serves every ISA; the wide ISAs get it compiled
 //! for eight lanes.
 
+pub mod cuda;
 pub(crate) mod golden;
 
 use crate::Compute;

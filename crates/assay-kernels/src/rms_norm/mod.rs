@@ -7,6 +7,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub mod cuda;
 pub(crate) mod golden;
 mod reference;
 

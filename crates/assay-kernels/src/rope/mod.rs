@@ -8,6 +8,7 @@ mod angle;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub mod cuda;
 pub(crate) mod golden;
 mod reference;
 mod table;

@@ -121,6 +121,11 @@ impl RopeTable {
         (&self.cos[start..end], &self.sin[start..end])
     }
 
+    /// All cosines, then all sines, `[num_positions, rotary_dims / 2]` each.
+    pub(super) fn values(&self) -> (&[f32], &[f32]) {
+        (&self.cos, &self.sin)
+    }
+
     /// Hash of all bits: cosines, then sines, little-endian. Part of the fingerprint of a model's numerics.
     /// Cost: reads the whole table.
     pub fn hash(&self) -> blake3::Hash {

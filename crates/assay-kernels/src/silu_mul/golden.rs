@@ -1,12 +1,11 @@
 //! Golden cases of SwiGLU's gate.
 
-use super::silu_mul;
 use crate::golden::{GoldenCase, hash_f32};
 use crate::testing::SeededGenerator;
 
 pub(crate) const CASES: &[GoldenCase] = &[GoldenCase {
     name: "silu_mul/row",
-    run: |cx| {
+    run: |ops| {
         let mut generator = SeededGenerator::new(0x0B01);
         let gate: Vec<f32> = generator
             .spread(3_001, 20)
@@ -14,8 +13,6 @@ pub(crate) const CASES: &[GoldenCase] = &[GoldenCase {
             .map(|x| x * 100.0)
             .collect();
         let up = generator.units(gate.len());
-        let mut out = vec![0.0; gate.len()];
-        silu_mul(cx, &gate, &up, &mut out);
-        hash_f32(&out)
+        Some(hash_f32(&ops.silu_mul(&gate, &up)))
     },
 }];

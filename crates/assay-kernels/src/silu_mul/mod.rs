@@ -2,6 +2,7 @@
 //!
 //! Class: Exact. `rn(rn(g / rn(1 + EXP(clamp(-g, ±87)))) * u)`, element by element.
 
+pub mod cuda;
 pub(crate) mod golden;
 
 use crate::Compute;

@@ -1,18 +1,16 @@
 //! Golden cases of the soft-cap.
 
-use super::softcap;
 use crate::golden::{GoldenCase, hash_f32};
 use crate::testing::SeededGenerator;
 
 pub(crate) const CASES: &[GoldenCase] = &[GoldenCase {
     name: "softcap/row",
-    run: |cx| {
-        let mut x: Vec<f32> = SeededGenerator::new(0x0D01)
+    run: |ops| {
+        let x: Vec<f32> = SeededGenerator::new(0x0D01)
             .spread(2_003, 20)
             .iter()
             .map(|x| x * 4_000.0)
             .collect();
-        softcap(cx, &mut x, 30.0);
-        hash_f32(&x)
+        Some(hash_f32(&ops.softcap(&x, 30.0)))
     },
 }];

@@ -3,6 +3,7 @@
 //! Class: Exact. In this order, each step rounded: `u = x / cap`, `e = EXP(clamp(2·u, ±87))`,
 //! `t = 1 - 2 / (1 + e)`, `cap·t`.
 
+pub mod cuda;
 pub(crate) mod golden;
 
 use crate::Compute;

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use assay_kernels::residual;
 use assay_kernels::rope::{RopeParameters, RopeStyle, RopeTable};
 
 use super::Network;
+use crate::backend::Backend;
 use crate::config::{LayerType, ModelConfig, RopeConfig};
 use crate::error::ModelError;
 use crate::kv_cache::KvCache;
@@ -24,90 +24,96 @@ use crate::weights::{WeightLoader, ignore_known};
 
 /// The whole network.
 #[derive(Debug)]
-pub(crate) struct Gemma3 {
+pub(crate) struct Gemma3<B: Backend> {
     /// `[vocab_size, hidden_size]`.
-    embed_tokens: Matrix,
+    embed_tokens: Matrix<B>,
     /// √hidden_size.
     embedding_scale: Option<f32>,
-    layers: Vec<DecoderLayer>,
-    lm_head: LmHead,
+    layers: Vec<DecoderLayer<B>>,
+    lm_head: LmHead<B>,
 }
 
 #[derive(Debug)]
-struct DecoderLayer {
-    input_norm: RmsNorm,
-    self_attn: Attention,
-    post_attention_norm: RmsNorm,
-    pre_feedforward_norm: RmsNorm,
-    mlp: GatedMlp,
-    post_feedforward_norm: RmsNorm,
+struct DecoderLayer<B: Backend> {
+    input_norm: RmsNorm<B>,
+    self_attn: Attention<B>,
+    post_attention_norm: RmsNorm<B>,
+    pre_feedforward_norm: RmsNorm<B>,
+    mlp: GatedMlp<B>,
+    post_feedforward_norm: RmsNorm<B>,
 }
 
-impl Network for Gemma3 {
-    fn forward_layers(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) {
-        let cx = pass.cx;
+impl<B: Backend> Network<B> for Gemma3<B> {
+    fn forward_layers(
+        &self,
+        pass: &Pass<'_, B>,
+        kv_cache: &mut KvCache<B>,
+        buffers: &mut Buffers<B>,
+    ) {
+        let backend = pass.backend;
         let hidden_len = pass.num_tokens() * self.embed_tokens.k();
 
         // 1. x = embedding of the tokens * √hidden_size        [T, hidden_size]
-        let x = buffers.hidden.sized(hidden_len);
-        embed(cx, &self.embed_tokens, pass.token_ids, x);
+        embed(pass, &self.embed_tokens, &mut buffers.hidden);
         if let Some(factor) = self.embedding_scale {
-            residual::scale(cx, x, factor);
+            backend.scale(&mut buffers.hidden, factor);
         }
 
         for (layer, kv) in self.layers.iter().zip(kv_cache.layers_mut()) {
             // 2. x += RMSNorm(attention(RMSNorm(x)))           [T, hidden_size]
             layer
                 .input_norm
-                .forward(cx, buffers.hidden.get(), buffers.normed.sized(hidden_len));
+                .forward(backend, &buffers.hidden, hidden_len, &mut buffers.normed);
             layer.self_attn.forward(pass, kv, buffers);
             layer
                 .post_attention_norm
-                .forward_in_place(cx, buffers.branch.get_mut());
-            residual::add(cx, buffers.hidden.get_mut(), buffers.branch.get());
+                .forward_in_place(backend, &mut buffers.branch);
+            backend.add(&mut buffers.hidden, &buffers.branch);
 
             // 3. x += RMSNorm(mlp(RMSNorm(x)))                 [T, hidden_size]
             layer.pre_feedforward_norm.forward(
-                cx,
-                buffers.hidden.get(),
-                buffers.normed.sized(hidden_len),
+                backend,
+                &buffers.hidden,
+                hidden_len,
+                &mut buffers.normed,
             );
             layer.mlp.forward(pass, buffers);
             layer
                 .post_feedforward_norm
-                .forward_in_place(cx, buffers.branch.get_mut());
-            residual::add(cx, buffers.hidden.get_mut(), buffers.branch.get());
+                .forward_in_place(backend, &mut buffers.branch);
+            backend.add(&mut buffers.hidden, &buffers.branch);
         }
     }
 
-    fn lm_head(&self) -> &LmHead {
+    fn lm_head(&self) -> &LmHead<B> {
         &self.lm_head
     }
 }
 
-impl Gemma3 {
+impl<B: Backend> Gemma3<B> {
     pub(crate) fn new(
         config: &ModelConfig,
         context_length: usize,
-        loader: &mut WeightLoader<'_>,
+        loader: &mut WeightLoader<'_, B>,
     ) -> Result<Self, ModelError> {
-        let rotary = |rope: RopeConfig| -> Result<Rotary, ModelError> {
-            let table = RopeTable::new(&RopeParameters {
-                rotary_dims: config.head_dim,
-                theta: rope.rope_theta.into(),
-                freq_factors: None,
-                linear_scale: rope.linear_scale.into(),
-                num_positions: context_length,
-            })?;
-            Ok(Rotary {
-                table: Arc::new(table),
-                style: RopeStyle::HalfSplit,
-            })
-        };
-        let global = rotary(config.rope)?;
+        let rotary =
+            |rope: RopeConfig, loader: &WeightLoader<'_, B>| -> Result<Rotary<B>, ModelError> {
+                let table = RopeTable::new(&RopeParameters {
+                    rotary_dims: config.head_dim,
+                    theta: rope.rope_theta.into(),
+                    freq_factors: None,
+                    linear_scale: rope.linear_scale.into(),
+                    num_positions: context_length,
+                })?;
+                Ok(Rotary {
+                    table: Arc::new(loader.rope_table(table)?),
+                    style: RopeStyle::HalfSplit,
+                })
+            };
+        let global = rotary(config.rope, loader)?;
         let local = match config.local_rope == config.rope {
             true => global.clone(),
-            false => rotary(config.local_rope)?,
+            false => rotary(config.local_rope, loader)?,
         };
         let embed_tokens =
             loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size);
@@ -141,13 +147,13 @@ impl Gemma3 {
     }
 }
 
-impl DecoderLayer {
+impl<B: Backend> DecoderLayer<B> {
     fn new(
         config: &ModelConfig,
         index: usize,
-        rotary: &Rotary,
+        rotary: &Rotary<B>,
         window: Option<u32>,
-        loader: &mut WeightLoader<'_>,
+        loader: &mut WeightLoader<'_, B>,
     ) -> Self {
         let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
         let (query, key_value) = (config.query_size(), config.key_value_size());

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use assay_kernels::residual;
 use assay_kernels::rope::{RopeParameters, RopeStyle, RopeTable};
 
 use super::Network;
+use crate::backend::Backend;
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::kv_cache::KvCache;
@@ -25,65 +25,66 @@ use crate::weights::{WeightLoader, ignore_known};
 
 /// The whole network.
 #[derive(Debug)]
-pub(crate) struct Llama {
+pub(crate) struct Llama<B: Backend> {
     /// `[vocab_size, hidden_size]`.
-    embed_tokens: Matrix,
-    layers: Vec<DecoderLayer>,
-    lm_head: LmHead,
+    embed_tokens: Matrix<B>,
+    layers: Vec<DecoderLayer<B>>,
+    lm_head: LmHead<B>,
 }
 
 #[derive(Debug)]
-struct DecoderLayer {
-    input_norm: RmsNorm,
-    self_attn: Attention,
-    post_attention_norm: RmsNorm,
-    mlp: GatedMlp,
+struct DecoderLayer<B: Backend> {
+    input_norm: RmsNorm<B>,
+    self_attn: Attention<B>,
+    post_attention_norm: RmsNorm<B>,
+    mlp: GatedMlp<B>,
 }
 
-impl Network for Llama {
-    fn forward_layers(&self, pass: &Pass<'_>, kv_cache: &mut KvCache, buffers: &mut Buffers) {
-        let cx = pass.cx;
+impl<B: Backend> Network<B> for Llama<B> {
+    fn forward_layers(
+        &self,
+        pass: &Pass<'_, B>,
+        kv_cache: &mut KvCache<B>,
+        buffers: &mut Buffers<B>,
+    ) {
+        let backend = pass.backend;
         let hidden_len = pass.num_tokens() * self.embed_tokens.k();
 
         // 1. x = embedding of the tokens                       [T, hidden_size]
-        embed(
-            cx,
-            &self.embed_tokens,
-            pass.token_ids,
-            buffers.hidden.sized(hidden_len),
-        );
+        embed(pass, &self.embed_tokens, &mut buffers.hidden);
 
         for (layer, kv) in self.layers.iter().zip(kv_cache.layers_mut()) {
             // 2. x += attention(RMSNorm(x))                    [T, hidden_size]
             layer
                 .input_norm
-                .forward(cx, buffers.hidden.get(), buffers.normed.sized(hidden_len));
+                .forward(backend, &buffers.hidden, hidden_len, &mut buffers.normed);
             layer.self_attn.forward(pass, kv, buffers);
-            residual::add(cx, buffers.hidden.get_mut(), buffers.branch.get());
+            backend.add(&mut buffers.hidden, &buffers.branch);
 
             // 3. x += mlp(RMSNorm(x))                          [T, hidden_size]
             layer.post_attention_norm.forward(
-                cx,
-                buffers.hidden.get(),
-                buffers.normed.sized(hidden_len),
+                backend,
+                &buffers.hidden,
+                hidden_len,
+                &mut buffers.normed,
             );
             layer.mlp.forward(pass, buffers);
-            residual::add(cx, buffers.hidden.get_mut(), buffers.branch.get());
+            backend.add(&mut buffers.hidden, &buffers.branch);
         }
     }
 
-    fn lm_head(&self) -> &LmHead {
+    fn lm_head(&self) -> &LmHead<B> {
         &self.lm_head
     }
 }
 
-impl Llama {
+impl<B: Backend> Llama<B> {
     pub(crate) fn new(
         config: &ModelConfig,
         context_length: usize,
-        loader: &mut WeightLoader<'_>,
+        loader: &mut WeightLoader<'_, B>,
     ) -> Result<Self, ModelError> {
-        let freq_factors = loader.vector_if_present("rope_freqs.weight", config.head_dim / 2);
+        let freq_factors = loader.floats_if_present("rope_freqs.weight", config.head_dim / 2);
         let table = RopeTable::new(&RopeParameters {
             rotary_dims: config.head_dim,
             theta: config.rope.rope_theta.into(),
@@ -92,7 +93,7 @@ impl Llama {
             num_positions: context_length,
         })?;
         let rotary = Rotary {
-            table: Arc::new(table),
+            table: Arc::new(loader.rope_table(table)?),
             style: RopeStyle::Interleaved,
         };
         let embed_tokens =
@@ -117,12 +118,12 @@ impl Llama {
     }
 }
 
-impl DecoderLayer {
+impl<B: Backend> DecoderLayer<B> {
     fn new(
         config: &ModelConfig,
         index: usize,
-        rotary: &Rotary,
-        loader: &mut WeightLoader<'_>,
+        rotary: &Rotary<B>,
+        loader: &mut WeightLoader<'_, B>,
     ) -> Self {
         let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
         let (query, key_value) = (config.query_size(), config.key_value_size());

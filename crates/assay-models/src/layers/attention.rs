@@ -2,34 +2,44 @@
 
 use std::sync::Arc;
 
-use assay_kernels::attention::{AttentionParams, KvLayer, attention, kv_write};
-use assay_kernels::rope::{RopeStyle, RopeTable, rope};
+use assay_kernels::attention::AttentionParams;
+use assay_kernels::rope::RopeStyle;
 
-use super::linear::Linear;
+use super::linear::{Linear, forward_all};
 use super::norm::RmsNorm;
+use crate::backend::{Backend, Heads};
 use crate::pass::{Buffers, Pass};
 
 /// How a layer turns its queries and keys; tables are shared by all layers alike.
-#[derive(Clone, Debug)]
-pub(crate) struct Rotary {
-    pub(crate) table: Arc<RopeTable>,
+#[derive(Debug)]
+pub(crate) struct Rotary<B: Backend> {
+    pub(crate) table: Arc<B::RopeTable>,
     pub(crate) style: RopeStyle,
+}
+
+impl<B: Backend> Clone for Rotary<B> {
+    fn clone(&self) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            style: self.style,
+        }
+    }
 }
 
 /// Weights and settings of one layer's attention.
 #[derive(Debug)]
-pub(crate) struct Attention {
+pub(crate) struct Attention<B: Backend> {
     /// `[num_attention_heads * head_dim, hidden_size]`.
-    pub(crate) q_proj: Linear,
+    pub(crate) q_proj: Linear<B>,
     /// `[num_key_value_heads * head_dim, hidden_size]`.
-    pub(crate) k_proj: Linear,
+    pub(crate) k_proj: Linear<B>,
     /// `[num_key_value_heads * head_dim, hidden_size]`.
-    pub(crate) v_proj: Linear,
+    pub(crate) v_proj: Linear<B>,
     /// `[hidden_size, num_attention_heads * head_dim]`.
-    pub(crate) o_proj: Linear,
+    pub(crate) o_proj: Linear<B>,
     /// `[head_dim]` norms of query heads and of key heads.
-    pub(crate) head_norms: Option<HeadNorms>,
-    pub(crate) rotary: Rotary,
+    pub(crate) head_norms: Option<HeadNorms<B>>,
+    pub(crate) rotary: Rotary<B>,
     pub(crate) num_heads: usize,
     pub(crate) num_kv_heads: usize,
     pub(crate) head_dim: usize,
@@ -41,60 +51,47 @@ pub(crate) struct Attention {
 
 /// Norms over `head_dim`, between projection and rotation.
 #[derive(Debug)]
-pub(crate) struct HeadNorms {
-    pub(crate) q_norm: RmsNorm,
-    pub(crate) k_norm: RmsNorm,
+pub(crate) struct HeadNorms<B: Backend> {
+    pub(crate) q_norm: RmsNorm<B>,
+    pub(crate) k_norm: RmsNorm<B>,
 }
 
-impl Attention {
+impl<B: Backend> Attention<B> {
     /// From `buffers.normed` to `buffers.branch`, both `[T, hidden_size]`; stores the rows' K and V in `kv`.
-    pub(crate) fn forward(&self, pass: &Pass<'_>, kv: &mut KvLayer, buffers: &mut Buffers) {
-        let (cx, num_tokens) = (pass.cx, pass.num_tokens());
-        let q = buffers.q.sized(num_tokens * self.q_proj.n());
-        let k = buffers.k.sized(num_tokens * self.k_proj.n());
-        let v = buffers.v.sized(num_tokens * self.v_proj.n());
-        let heads = buffers.heads.sized(num_tokens * self.q_proj.n());
+    pub(crate) fn forward(
+        &self,
+        pass: &Pass<'_, B>,
+        kv: &mut B::KvLayer,
+        buffers: &mut Buffers<B>,
+    ) {
+        let (backend, num_tokens) = (pass.backend, pass.num_tokens());
+        let (q, k, v) = (&mut buffers.q, &mut buffers.k, &mut buffers.v);
 
         // 1. q, k, v = W h                                     [T, num_heads | num_kv_heads, head_dim]
-        let h = pass.activations(
-            buffers.normed.get(),
-            self.q_proj.k(),
-            &mut buffers.quantized,
-        );
-        self.q_proj.forward(cx, &h, q);
-        self.k_proj.forward(cx, &h, k);
-        self.v_proj.forward(cx, &h, v);
-        buffers.quantized = h.into_buffer();
+        let h = pass.input(&buffers.normed, self.q_proj.k(), &mut buffers.quantized);
+        let projections = [
+            (&self.q_proj, &mut *q),
+            (&self.k_proj, &mut *k),
+            (&self.v_proj, &mut *v),
+        ];
+        forward_all(backend, &h, num_tokens, projections);
+        buffers.quantized = B::into_buffer(h);
 
         // 2. Norms of query and key heads, where the architecture has them
         if let Some(norms) = &self.head_norms {
-            norms.q_norm.forward_in_place(cx, q);
-            norms.k_norm.forward_in_place(cx, k);
+            norms.q_norm.forward_in_place(backend, q);
+            norms.k_norm.forward_in_place(backend, k);
         }
 
         // 3. Rotation to each row's position
-        let Rotary { table, style } = &self.rotary;
-        rope(
-            cx,
-            table,
-            *style,
-            pass.positions,
-            q,
-            self.num_heads,
-            self.head_dim,
-        );
-        rope(
-            cx,
-            table,
-            *style,
-            pass.positions,
-            k,
-            self.num_kv_heads,
-            self.head_dim,
-        );
-
         // 4. K and V go to the cache, and are read back from it even inside this pass
-        kv_write(cx, kv, pass.spans, k, v);
+        let rotary = (&*self.rotary.table, self.rotary.style);
+        let heads = Heads {
+            num_heads: self.num_heads,
+            num_kv_heads: self.num_kv_heads,
+            head_dim: self.head_dim,
+        };
+        backend.rope_kv_write(pass, rotary, kv, heads, [q, k], v);
 
         // 5. softmax(q k^T scale) v over the keys in sight     [T, num_heads, head_dim]
         let params = AttentionParams {
@@ -106,13 +103,14 @@ impl Attention {
             softcap: None,
             sinks: None,
         };
-        attention(cx, &params, kv, pass.spans, q, heads);
+        let heads = &mut buffers.heads;
+        backend.resize(heads, num_tokens * self.q_proj.n());
+        backend.attention(pass, &params, kv, q, heads);
 
         // 6. W_o                                               [T, hidden_size]
-        let heads = pass.activations(heads, self.o_proj.k(), &mut buffers.quantized);
-        let out_len = num_tokens * self.o_proj.n();
+        let heads = pass.input(heads, self.o_proj.k(), &mut buffers.quantized);
         self.o_proj
-            .forward(cx, &heads, buffers.branch.sized(out_len));
-        buffers.quantized = heads.into_buffer();
+            .forward(backend, &heads, num_tokens, &mut buffers.branch);
+        buffers.quantized = B::into_buffer(heads);
     }
 }

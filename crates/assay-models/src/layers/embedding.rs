@@ -1,13 +1,11 @@
 //! Token ids to rows of the residual stream.
 
-use assay_kernels::Compute;
-
 use super::matrix::Matrix;
-use crate::forward::TokenId;
+use crate::backend::Backend;
+use crate::pass::Pass;
 
-/// Writes row `token_ids[t]` of `table` to row `t` of `out`, `[num_tokens, hidden_size]`; ids are in range.
-pub(crate) fn embed(cx: &Compute, table: &Matrix, token_ids: &[TokenId], out: &mut [f32]) {
-    cx.pool.for_each_chunk(out, table.k(), |token, row| {
-        table.row_into(token_ids[token] as usize, row)
-    });
+/// Writes the rows of the pass's tokens to `out`, `[num_tokens, hidden_size]`; ids are in range.
+pub(crate) fn embed<B: Backend>(pass: &Pass<'_, B>, table: &Matrix<B>, out: &mut B::Rows) {
+    pass.backend.resize(out, pass.num_tokens() * table.k());
+    pass.backend.embed(pass, table.get(), out);
 }

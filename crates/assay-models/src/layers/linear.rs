@@ -1,10 +1,7 @@
 //! A projection `y = W x`, with the bias and the scale that some files add.
 
-use assay_kernels::Compute;
-use assay_kernels::matmul::Activations;
-use assay_kernels::residual::scale;
-
 use super::matrix::Matrix;
+use crate::backend::{Backend, Product};
 
 /// Which comes first where a file gives a projection both a scale and a bias: the format's custom differs by place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,16 +14,16 @@ pub(crate) enum ScaleOrder {
 
 /// A projection with what its file adds to it.
 #[derive(Debug)]
-pub(crate) struct Linear {
-    pub(crate) weight: Matrix,
+pub(crate) struct Linear<B: Backend> {
+    pub(crate) weight: Matrix<B>,
     /// `[n]`.
-    pub(crate) bias: Option<Vec<f32>>,
+    pub(crate) bias: Option<B::Vector>,
     /// Factor of every output.
     pub(crate) scale: Option<f32>,
     pub(crate) order: ScaleOrder,
 }
 
-impl Linear {
+impl<B: Backend> Linear<B> {
     /// Outputs.
     pub(crate) fn n(&self) -> usize {
         self.weight.n()
@@ -37,31 +34,53 @@ impl Linear {
         self.weight.k()
     }
 
-    /// Rows `x` to `out`, `[num_tokens, n]`.
-    pub(crate) fn forward(&self, cx: &Compute, x: &Activations<'_>, out: &mut [f32]) {
-        let bias = self.bias.as_deref();
+    /// `num_tokens` rows `x` to `out`, which becomes `[num_tokens, n]`.
+    pub(crate) fn forward(
+        &self,
+        backend: &B,
+        x: &B::Input<'_>,
+        num_tokens: usize,
+        out: &mut B::Rows,
+    ) {
+        backend.resize(out, num_tokens * self.n());
+        let bias = self.bias.as_ref();
         match (self.scale, self.order, bias) {
-            (None, _, bias) => self.weight.forward(cx, x, bias, out),
+            (None, _, bias) => self.weight.forward(backend, x, bias, out),
             (Some(factor), ScaleOrder::BiasThenScale, bias) => {
-                self.weight.forward(cx, x, bias, out);
-                scale(cx, out, factor);
+                self.weight.forward(backend, x, bias, out);
+                backend.scale(out, factor);
             }
             (Some(factor), ScaleOrder::ScaleThenBias, bias) => {
-                self.weight.forward(cx, x, None, out);
-                scale(cx, out, factor);
+                self.weight.forward(backend, x, None, out);
+                backend.scale(out, factor);
                 if let Some(bias) = bias {
-                    add_bias(cx, bias, out);
+                    backend.add_bias(out, bias);
                 }
             }
         }
     }
 }
 
-/// `out[t] += bias` for every row.
-fn add_bias(cx: &Compute, bias: &[f32], out: &mut [f32]) {
-    cx.pool.for_each_chunk(out, bias.len(), |_, row| {
-        for (y, b) in row.iter_mut().zip(bias) {
-            *y += b;
+/// `num_tokens` rows `x` through several projections: as [`Linear::forward`] of each, in one go where none has a scale.
+pub(crate) fn forward_all<B: Backend, const N: usize>(
+    backend: &B,
+    x: &B::Input<'_>,
+    num_tokens: usize,
+    projections: [(&Linear<B>, &mut B::Rows); N],
+) {
+    if projections.iter().any(|(linear, _)| linear.scale.is_some()) {
+        for (linear, out) in projections {
+            linear.forward(backend, x, num_tokens, out);
+        }
+        return;
+    }
+    let mut products = projections.map(|(linear, out)| {
+        backend.resize(out, num_tokens * linear.n());
+        Product {
+            w: linear.weight.get(),
+            bias: linear.bias.as_ref(),
+            out,
         }
     });
+    backend.matmul(x, &mut products);
 }

@@ -1,47 +1,41 @@
-//! A weight matrix in the kernels' layout, and the moment at which it is filled.
+//! A weight matrix where it is computed, and the moment at which it is filled.
 
 use std::sync::{Arc, OnceLock};
 
-use assay_formats::DType;
-use assay_kernels::Compute;
-use assay_kernels::matmul::{Activations, PackError, PackedMatrix, WeightArena, matmul};
+use crate::backend::{Backend, Product};
 
 /// A weight matrix `[n, k]`, shared where two roles use the same tensor (a tied head is stored once).
-#[derive(Clone, Debug)]
-pub(crate) struct Matrix {
+#[derive(Debug)]
+pub(crate) struct Matrix<B: Backend> {
     n: usize,
     k: usize,
     /// Filled once, before the model is handed out.
-    packed: Arc<OnceLock<PackedMatrix>>,
+    stored: Arc<OnceLock<B::Matrix>>,
 }
 
-impl Matrix {
+impl<B: Backend> Clone for Matrix<B> {
+    fn clone(&self) -> Self {
+        Self {
+            stored: Arc::clone(&self.stored),
+            ..*self
+        }
+    }
+}
+
+impl<B: Backend> Matrix<B> {
     /// A matrix to be filled.
     pub(crate) fn empty(n: usize, k: usize) -> Self {
         Self {
             n,
             k,
-            packed: Arc::new(OnceLock::new()),
+            stored: Arc::new(OnceLock::new()),
         }
     }
 
-    /// Packs `bytes`, `n` rows of `k` elements of `dtype`, into `arena`.
-    pub(crate) fn pack(
-        &self,
-        arena: &mut WeightArena,
-        cx: &Compute,
-        dtype: DType,
-        bytes: &[u8],
-    ) -> Result<(), PackError> {
-        let packed = PackedMatrix::pack_in(arena, cx, dtype, self.n, self.k, bytes)?;
-        self.fill(packed);
-        Ok(())
-    }
-
-    /// Takes `packed`, of the same shape, as the weights.
-    pub(crate) fn fill(&self, packed: PackedMatrix) {
+    /// Takes `stored`, of the same shape, as the weights.
+    pub(crate) fn fill(&self, stored: B::Matrix) {
         // A tensor is asked for once, so a second fill cannot happen; if it did, the first would stand.
-        self.packed.get_or_init(|| packed);
+        self.stored.get_or_init(|| stored);
     }
 
     /// Outputs.
@@ -55,25 +49,21 @@ impl Matrix {
     }
 
     /// The weights, once they are filled.
-    pub(crate) fn packed(&self) -> &PackedMatrix {
-        self.packed
+    pub(crate) fn get(&self) -> &B::Matrix {
+        self.stored
             .get()
             .expect("loading fills every matrix before a model exists")
     }
 
-    /// Row `index` as f32.
-    pub(crate) fn row_into(&self, index: usize, out: &mut [f32]) {
-        self.packed().row_into(index, out);
-    }
-
-    /// `out = W x + bias`, `[num_tokens, n]`.
+    /// `out = W x + bias`, `[num_tokens, n]`; `out` has that length.
     pub(crate) fn forward(
         &self,
-        cx: &Compute,
-        x: &Activations<'_>,
-        bias: Option<&[f32]>,
-        out: &mut [f32],
+        backend: &B,
+        x: &B::Input<'_>,
+        bias: Option<&B::Vector>,
+        out: &mut B::Rows,
     ) {
-        matmul(cx, self.packed(), x, bias, out);
+        let w = self.get();
+        backend.matmul(x, &mut [Product { w, bias, out }]);
     }
 }

@@ -1,9 +1,7 @@
 //! The gated feed-forward block: `down(act(gate(h)) * up(h))`.
 
-use assay_kernels::gelu_mul::gelu_mul;
-use assay_kernels::silu_mul::silu_mul;
-
-use super::linear::Linear;
+use super::linear::{Linear, forward_all};
+use crate::backend::Backend;
 use crate::pass::{Buffers, Pass};
 
 /// What the gate goes through.
@@ -17,46 +15,40 @@ pub(crate) enum Activation {
 
 /// Weights of one feed-forward block.
 #[derive(Debug)]
-pub(crate) struct GatedMlp {
+pub(crate) struct GatedMlp<B: Backend> {
     /// `[intermediate_size, hidden_size]`.
-    pub(crate) gate_proj: Linear,
+    pub(crate) gate_proj: Linear<B>,
     /// `[intermediate_size, hidden_size]`.
-    pub(crate) up_proj: Linear,
+    pub(crate) up_proj: Linear<B>,
     /// `[hidden_size, intermediate_size]`.
-    pub(crate) down_proj: Linear,
+    pub(crate) down_proj: Linear<B>,
     pub(crate) activation: Activation,
 }
 
-impl GatedMlp {
+impl<B: Backend> GatedMlp<B> {
     /// From `buffers.normed` to `buffers.branch`, both `[T, hidden_size]`.
-    pub(crate) fn forward(&self, pass: &Pass<'_>, buffers: &mut Buffers) {
-        let cx = pass.cx;
-        let intermediate_len = pass.num_tokens() * self.gate_proj.n();
-        let hidden_len = pass.num_tokens() * self.down_proj.n();
-        let gate = buffers.gate.sized(intermediate_len);
-        let up = buffers.up.sized(intermediate_len);
-        let gated = buffers.gated.sized(intermediate_len);
+    pub(crate) fn forward(&self, pass: &Pass<'_, B>, buffers: &mut Buffers<B>) {
+        let (backend, num_tokens) = (pass.backend, pass.num_tokens());
+        let (gate, up, gated) = (&mut buffers.gate, &mut buffers.up, &mut buffers.gated);
 
         // 1. gate, up = W_gate h, W_up h                       [T, intermediate_size]
-        let h = pass.activations(
-            buffers.normed.get(),
-            self.gate_proj.k(),
-            &mut buffers.quantized,
-        );
-        self.gate_proj.forward(cx, &h, gate);
-        self.up_proj.forward(cx, &h, up);
-        buffers.quantized = h.into_buffer();
+        let h = pass.input(&buffers.normed, self.gate_proj.k(), &mut buffers.quantized);
+        let projections = [(&self.gate_proj, &mut *gate), (&self.up_proj, &mut *up)];
+        forward_all(backend, &h, num_tokens, projections);
+        buffers.quantized = B::into_buffer(h);
 
         // 2. act(gate) * up                                    [T, intermediate_size]
+        let n = self.gate_proj.n();
+        backend.resize(gated, num_tokens * n);
         match self.activation {
-            Activation::Silu => silu_mul(cx, gate, up, gated),
-            Activation::GeluTanh => gelu_mul(cx, gate, up, gated),
+            Activation::Silu => backend.silu_mul(gate, up, n, gated),
+            Activation::GeluTanh => backend.gelu_mul(gate, up, n, gated),
         }
 
         // 3. W_down                                            [T, hidden_size]
-        let gated = pass.activations(gated, self.down_proj.k(), &mut buffers.quantized);
+        let gated = pass.input(gated, self.down_proj.k(), &mut buffers.quantized);
         self.down_proj
-            .forward(cx, &gated, buffers.branch.sized(hidden_len));
-        buffers.quantized = gated.into_buffer();
+            .forward(backend, &gated, num_tokens, &mut buffers.branch);
+        buffers.quantized = B::into_buffer(gated);
     }
 }

@@ -1,25 +1,25 @@
 //! Root-mean-square normalisation, over rows or over the heads of rows.
 
-use assay_kernels::Compute;
-use assay_kernels::rms_norm::{rms_norm, rms_norm_in_place};
+use crate::backend::Backend;
 
 /// `x / rms(x) * weight`.
 #[derive(Debug)]
-pub(crate) struct RmsNorm {
+pub(crate) struct RmsNorm<B: Backend> {
     /// `[n]`; Gemma's files hold 1 + the published weight.
-    pub(crate) weight: Vec<f32>,
+    pub(crate) weight: B::Vector,
     /// Added to the mean square.
     pub(crate) eps: f32,
 }
 
-impl RmsNorm {
-    /// `out = norm(x)`, rows of `n`.
-    pub(crate) fn forward(&self, cx: &Compute, x: &[f32], out: &mut [f32]) {
-        rms_norm(cx, x, &self.weight, self.eps, out);
+impl<B: Backend> RmsNorm<B> {
+    /// `out = norm(x)`, rows of `n`; `out` becomes `len` elements, as long as `x`.
+    pub(crate) fn forward(&self, backend: &B, x: &B::Rows, len: usize, out: &mut B::Rows) {
+        backend.resize(out, len);
+        backend.rms_norm(x, &self.weight, self.eps, out);
     }
 
     /// `x = norm(x)`, rows (or heads) of `n`.
-    pub(crate) fn forward_in_place(&self, cx: &Compute, x: &mut [f32]) {
-        rms_norm_in_place(cx, x, &self.weight, self.eps);
+    pub(crate) fn forward_in_place(&self, backend: &B, x: &mut B::Rows) {
+        backend.rms_norm_in_place(x, &self.weight, self.eps);
     }
 }

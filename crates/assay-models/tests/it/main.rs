@@ -10,6 +10,7 @@
 )]
 
 mod block_formats;
+mod cuda;
 mod invariance;
 mod malformed_batches;
 mod packed_cache;

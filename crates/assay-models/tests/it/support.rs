@@ -55,8 +55,12 @@ impl Setup {
     }
 
     pub(crate) fn load(&self) -> Model {
-        let file = self.open();
-        let options = LoadOptions {
+        Model::load(&self.open(), self.options())
+            .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+    }
+
+    pub(crate) fn options(&self) -> LoadOptions<'static> {
+        LoadOptions {
             context_length: None,
             num_kv_blocks: self.num_kv_blocks,
             numerics: self.numerics,
@@ -66,9 +70,7 @@ impl Setup {
             ),
             progress: None,
             packed_cache: None,
-        };
-        Model::load(&file, options)
-            .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+        }
     }
 }
 

@@ -1,0 +1,386 @@
+// Exact attention over f16 keys and values in blocks of 16 tokens. A block of 256 threads takes a tile: up to P pairs of
+// (row, query head) of one key/value head, pair p being row p / group and head p % group of it, rows ascending. One
+// thread is one key of a 256-key chunk for the scores, one element of the head for the values.
+#include "../quantize/quantize.cuh"
+
+namespace assay {
+
+constexpr int CHUNK_KEYS = 256;
+constexpr int BLOCK_TOKENS = 16;
+constexpr float NEG_INFINITY_F = -__builtin_huge_valf();
+
+/// What a layer's attention needs; `attention/cuda.rs` has the same fields in the same order.
+struct AttentionLayer {
+    const uint16_t* k;  // [block][kv_head][head_dim][16]
+    const uint16_t* v;  // [block][kv_head][16][head_dim]
+    const float* sinks; // [num_heads], or null
+    int num_heads, num_kv_heads, head_dim;
+    float scale;
+    int window;     // tokens, or 0 for no window
+    float softcap;  // or 0 for none
+};
+
+/// Some pairs of one sequence.
+struct AttentionTile {
+    int first_row;       // of the sequence in the batch
+    int first_position;  // of that row
+    int first_pair, num_pairs;
+    int table;           // where the sequence's block table begins
+};
+
+/// Positions that a pair's row sees, within one chunk: empty where it sees none.
+struct Range {
+    int start, end;
+    __device__ __forceinline__ bool has(int key) const { return key >= start && key < end; }
+};
+
+__device__ __forceinline__ Range keys_of(const AttentionLayer& layer, const AttentionTile& tile, int pair, int chunk) {
+    const int group = layer.num_heads / layer.num_kv_heads;
+    const int position = tile.first_position + (tile.first_pair + pair) / group;
+    const int first = layer.window > 0 ? max(0, position + 1 - layer.window) : 0;
+    const int start = max(first, chunk * CHUNK_KEYS), end = min(position + 1, (chunk + 1) * CHUNK_KEYS);
+    return {start, max(start, end)};
+}
+
+__device__ __forceinline__ int row_of(const AttentionLayer& layer, const AttentionTile& tile, int pair) {
+    return tile.first_row + (tile.first_pair + pair) / (layer.num_heads / layer.num_kv_heads);
+}
+
+__device__ __forceinline__ int head_of(const AttentionLayer& layer, const AttentionTile& tile, int kv_head, int pair) {
+    const int group = layer.num_heads / layer.num_kv_heads;
+    return kv_head * group + (tile.first_pair + pair) % group;
+}
+
+/// Stores K and V of one row, `[num_kv_heads, head_dim]`, in a slot.
+__device__ __forceinline__ void store_kv(
+    uint32_t to, int num_kv_heads, int head_dim, const float* k, const float* v, uint16_t* to_k, uint16_t* to_v) {
+    const size_t block = to / BLOCK_TOKENS, slot = to % BLOCK_TOKENS;
+    for (int i = threadIdx.x; i < num_kv_heads * head_dim; i += blockDim.x) {
+        const size_t head = block * num_kv_heads + i / head_dim, d = i % head_dim;
+        to_k[(head * head_dim + d) * BLOCK_TOKENS + slot] = to_half_saturating(k[i]);
+        to_v[(head * BLOCK_TOKENS + slot) * head_dim + d] = to_half_saturating(v[i]);
+    }
+}
+
+template <int P>
+struct Shared {
+    float p[CHUNK_KEYS][P];
+    float warp_max[8][P];
+    float max[P], sum[P];            // of the chunk
+    float running_max[P], running_sum[P];
+    float old_factor[P], new_factor[P];
+    Range keys[P];
+    uint32_t blocks[CHUNK_KEYS / BLOCK_TOKENS];  // of the chunk's keys, as far as the table goes
+};
+
+/// Adds `p·v` of one key to the pairs `first..first + N` that see it.
+template <int P, int N, bool CHECKED>
+__device__ __forceinline__ void add_value(const Shared<P>& shared, int key, float v, int first, float (&o)[P]) {
+    const float* p = &shared.p[key % CHUNK_KEYS][first];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (!CHECKED || shared.keys[first + i].has(key)) o[i] = fma_rn(p[i], v, o[i]);
+    }
+}
+
+/// `o[i] += p·v` over `range`, keys ascending, pairs `first..first + N`; `CHECKED` asks of each pair whether it sees the key.
+template <int P, int N, bool CHECKED>
+__device__ __forceinline__ void add_values(
+    const Shared<P>& shared, const AttentionLayer& layer, int kv_head, int d, int first, Range range, float (&o)[P]) {
+    const auto values_of = [&](int key) {
+        const size_t block = (size_t)shared.blocks[key % CHUNK_KEYS / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
+        return layer.v + (block * BLOCK_TOKENS + key % BLOCK_TOKENS) * layer.head_dim + d;
+    };
+    int key = range.start;
+    for (; key < range.end && key % BLOCK_TOKENS != 0; key++) {
+        add_value<P, N, CHECKED>(shared, key, half_at(values_of(key)), first, o);
+    }
+    // Whole blocks, all loads of one before its first use.
+#pragma unroll 2
+    for (; key + BLOCK_TOKENS <= range.end; key += BLOCK_TOKENS) {
+        const uint16_t* from = values_of(key);
+        uint16_t v[BLOCK_TOKENS];
+#pragma unroll
+        for (int i = 0; i < BLOCK_TOKENS; i++) v[i] = __ldg(from + i * layer.head_dim);
+#pragma unroll
+        for (int i = 0; i < BLOCK_TOKENS; i++) add_value<P, N, CHECKED>(shared, key + i, half_at(&v[i]), first, o);
+    }
+    for (; key < range.end; key++) {
+        add_value<P, N, CHECKED>(shared, key, half_at(values_of(key)), first, o);
+    }
+}
+
+template <int P, int N>
+__device__ __forceinline__ void chunk_values(
+    const Shared<P>& shared, const AttentionLayer& layer, int kv_head, int d, int first, Range all, Range common,
+    float (&o)[P]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) o[i] = 0.0f;
+    add_values<P, N, true>(shared, layer, kv_head, d, first, {all.start, common.start}, o);
+    add_values<P, N, false>(shared, layer, kv_head, d, first, common, o);
+    add_values<P, N, true>(shared, layer, kv_head, d, first, {common.end, all.end}, o);
+}
+
+/// Scratch of split chunks: `sums` `[row][head][chunk]` of (maximum, sum), `values` `[row][head][chunk][head_dim]`.
+template <int P, bool SPLIT>
+__device__ __forceinline__ void attention(
+    const AttentionLayer& layer, const AttentionTile* tiles, const uint32_t* tables, const float* q, int num_chunks,
+    float2* sums, float* values, float* out) {
+    extern __shared__ float q_scaled[];  // [head_dim][P]
+    __shared__ Shared<P> shared;
+    const AttentionTile tile = tiles[blockIdx.x];
+    const int kv_head = blockIdx.y, head_dim = layer.head_dim;
+    const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+    const uint32_t* table = tables + tile.table;
+    const int group = layer.num_heads / layer.num_kv_heads;
+    const int last_position = tile.first_position + (tile.first_pair + tile.num_pairs - 1) / group;
+    const int first_position = tile.first_position + tile.first_pair / group;
+    const int first_key = layer.window > 0 ? max(0, first_position + 1 - layer.window) : 0;
+    int chunk = first_key / CHUNK_KEYS, end_chunk = last_position / CHUNK_KEYS + 1;
+    if (SPLIT) {
+        if ((int)blockIdx.z < chunk || (int)blockIdx.z >= end_chunk) return;
+        chunk = blockIdx.z;
+        end_chunk = chunk + 1;
+    }
+
+    for (int i = thread; i < head_dim * P; i += blockDim.x) {
+        const int d = i / P, pair = i % P;
+        float scaled = 0.0f;
+        if (pair < tile.num_pairs) {
+            const size_t row = row_of(layer, tile, pair), head = head_of(layer, tile, kv_head, pair);
+            scaled = mul(q[(row * layer.num_heads + head) * head_dim + d], layer.scale);
+        }
+        q_scaled[i] = scaled;
+    }
+    if (thread < P) {
+        shared.running_max[thread] = NEG_INFINITY_F;
+        shared.running_sum[thread] = 0.0f;
+    }
+
+    // Threads as (element of the head, group of pairs).
+    int width = 16;
+    while (width < head_dim) width *= 2;
+    const int num_groups = CHUNK_KEYS / width, pairs_per_group = max(1, P / num_groups);
+    const int d = thread % width, first = thread / width * pairs_per_group;
+    const bool has_values = d < head_dim && first < P;
+    float joined[P];
+#pragma unroll
+    for (int i = 0; i < P; i++) joined[i] = 0.0f;
+
+    for (; chunk < end_chunk; chunk++) {
+        __syncthreads();
+        if (thread < P) {
+            const Range none = {chunk * CHUNK_KEYS, chunk * CHUNK_KEYS};
+            shared.keys[thread] = thread < tile.num_pairs ? keys_of(layer, tile, thread, chunk) : none;
+        }
+        const int num_blocks = last_position / BLOCK_TOKENS + 1;
+        if (thread >= 32 && thread < 32 + CHUNK_KEYS / BLOCK_TOKENS) {
+            const int block = chunk * (CHUNK_KEYS / BLOCK_TOKENS) + thread - 32;
+            if (block < num_blocks) shared.blocks[thread - 32] = table[block];
+        }
+        __syncthreads();
+        // What any pair sees, and what all do.
+        Range all = {(chunk + 1) * CHUNK_KEYS, chunk * CHUNK_KEYS}, common = {chunk * CHUNK_KEYS, (chunk + 1) * CHUNK_KEYS};
+        for (int pair = 0; pair < tile.num_pairs; pair++) {
+            const Range keys = shared.keys[pair];
+            if (keys.start < keys.end) {
+                all = {min(all.start, keys.start), max(all.end, keys.end)};
+            }
+            common = {max(common.start, keys.start), min(common.end, keys.end)};
+        }
+        if (all.start >= all.end) continue;
+        if (common.start >= common.end) common = {all.start, all.start};
+
+        // 1. Scores of this thread's key
+        float s[P];
+#pragma unroll
+        for (int pair = 0; pair < P; pair++) s[pair] = 0.0f;
+        const int key = chunk * CHUNK_KEYS + thread;
+        if (all.has(key)) {
+            const size_t block = (size_t)shared.blocks[thread / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
+            const uint16_t* k = layer.k + block * head_dim * BLOCK_TOKENS + key % BLOCK_TOKENS;
+            // head_dim is a multiple of 16: all loads of sixteen elements before the first use.
+            for (int start = 0; start < head_dim; start += 16) {
+                uint16_t values[16];
+#pragma unroll
+                for (int i = 0; i < 16; i++) values[i] = __ldg(k + (start + i) * BLOCK_TOKENS);
+#pragma unroll
+                for (int i = 0; i < 16; i++) {
+                    const float value = half_at(&values[i]);
+#pragma unroll
+                    for (int pair = 0; pair < P; pair++) {
+                        s[pair] = fma_rn(q_scaled[(start + i) * P + pair], value, s[pair]);
+                    }
+                }
+            }
+            if (layer.softcap > 0.0f) {
+#pragma unroll
+                for (int pair = 0; pair < P; pair++) s[pair] = softcap_one(s[pair], layer.softcap);
+            }
+        }
+
+        // 2. Maximum over the keys in sight
+#pragma unroll
+        for (int pair = 0; pair < P; pair++) {
+            float largest = shared.keys[pair].has(key) ? s[pair] : NEG_INFINITY_F;
+#pragma unroll
+            for (int step = 16; step > 0; step /= 2) {
+                largest = max_or_nan(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, step));
+            }
+            if (lane == 0) shared.warp_max[warp][pair] = largest;
+        }
+        __syncthreads();
+        if (thread < P) {
+            float largest = NEG_INFINITY_F;
+            for (int w = 0; w < 8; w++) largest = max_or_nan(largest, shared.warp_max[w][thread]);
+            shared.max[thread] = largest;
+        }
+        __syncthreads();
+
+        // 3. Weights, and their sums by lanes of the position
+#pragma unroll
+        for (int pair = 0; pair < P; pair++) {
+            shared.p[thread][pair] = shared.keys[pair].has(key) ? exp32(sub(s[pair], shared.max[pair])) : 0.0f;
+        }
+        __syncthreads();
+        for (int pair = warp; pair < P; pair += 8) {
+            float sum = 0.0f;
+            const Range keys = shared.keys[pair];
+            for (int i = lane; i < CHUNK_KEYS; i += 32) {
+                if (keys.has(chunk * CHUNK_KEYS + i)) sum = add(sum, shared.p[i][pair]);
+            }
+            sum = sum_lanes(sum);
+            if (lane == 0) shared.sum[pair] = sum;
+        }
+        __syncthreads();
+
+        // 4. Values
+        float o[P];
+        if (has_values) {
+            switch (pairs_per_group) {
+                case 1: chunk_values<P, 1>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 2: chunk_values<P, (P < 2 ? P : 2)>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 4: chunk_values<P, (P < 4 ? P : 4)>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 8: chunk_values<P, (P < 8 ? P : 8)>(shared, layer, kv_head, d, first, all, common, o); break;
+                default: chunk_values<P, P>(shared, layer, kv_head, d, first, all, common, o); break;
+            }
+        }
+
+        if (SPLIT) {
+            if (thread < tile.num_pairs) {
+                const size_t row = row_of(layer, tile, thread), head = head_of(layer, tile, kv_head, thread);
+                sums[(row * layer.num_heads + head) * num_chunks + chunk] = make_float2(shared.max[thread], shared.sum[thread]);
+            }
+#pragma unroll
+            for (int i = 0; i < P; i++) {
+                const int pair = first + i;
+                if (has_values && i < pairs_per_group && pair < tile.num_pairs) {
+                    const size_t row = row_of(layer, tile, pair), head = head_of(layer, tile, kv_head, pair);
+                    values[((row * layer.num_heads + head) * num_chunks + chunk) * head_dim + d] = o[i];
+                }
+            }
+            return;
+        }
+
+        // 5. Join, where the pair saw a key
+        if (thread < P) {
+            const Range keys = shared.keys[thread];
+            if (keys.start < keys.end) {
+                const float old = shared.running_max[thread];
+                const float joint = max_or_nan(old, shared.max[thread]);
+                const float a = exp32(sub(old, joint)), b = exp32(sub(shared.max[thread], joint));
+                shared.running_sum[thread] = fma_rn(shared.sum[thread], b, mul(shared.running_sum[thread], a));
+                shared.running_max[thread] = joint;
+                shared.old_factor[thread] = a;
+                shared.new_factor[thread] = b;
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < P; i++) {
+            const int pair = min(first + i, P - 1);
+            if (has_values && i < pairs_per_group && shared.keys[pair].start < shared.keys[pair].end) {
+                joined[i] = fma_rn(o[i], shared.new_factor[pair], mul(joined[i], shared.old_factor[pair]));
+            }
+        }
+    }
+    if (SPLIT) return;
+    __syncthreads();
+
+    // 6. The sink, then o / l
+#pragma unroll
+    for (int i = 0; i < P; i++) {
+        const int pair = first + i;
+        if (!has_values || i >= pairs_per_group || pair >= tile.num_pairs) continue;
+        const size_t row = row_of(layer, tile, pair), head = head_of(layer, tile, kv_head, pair);
+        float sum = shared.running_sum[pair], o = joined[i];
+        if (layer.sinks) {
+            const float old = shared.running_max[pair], logit = layer.sinks[head];
+            const float joint = max_or_nan(old, logit);
+            const float a = exp32(sub(old, joint)), b = exp32(sub(logit, joint));
+            sum = fma_rn(1.0f, b, mul(sum, a));
+            o = mul(o, a);
+        }
+        out[(row * layer.num_heads + head) * head_dim + d] = div(o, sum);
+    }
+}
+
+}  // namespace assay
+
+/// Joins the chunks of split attention: a warp a row and 256 elements of its heads, a lane eight of one head. The rows'
+/// integers are made on the way where `integers` has room for them.
+extern "C" __global__ void attention_join(
+    assay::AttentionLayer layer, const uint32_t* positions, int num_chunks, const float2* sums, const float* values,
+    float* out, assay::Integers integers) {
+    using namespace assay;
+    const int row = blockIdx.y, n = layer.num_heads * layer.head_dim, position = positions[row];
+    const int at = blockIdx.x * 256 + threadIdx.x * 8, head = at / layer.head_dim, d = at % layer.head_dim;
+    float o[8] = {};
+    if (at < n) {
+        const size_t first = ((size_t)row * layer.num_heads + head) * num_chunks;
+        const int first_key = layer.window > 0 ? max(0, position + 1 - layer.window) : 0;
+        float largest = NEG_INFINITY_F, sum = 0.0f;
+        for (int chunk = first_key / CHUNK_KEYS; chunk <= position / CHUNK_KEYS; chunk++) {
+            const float2 part = sums[first + chunk];
+            const float* o_c = values + (first + chunk) * layer.head_dim + d;
+            const float joint = max_or_nan(largest, part.x);
+            const float a = exp32(sub(largest, joint)), b = exp32(sub(part.x, joint));
+            sum = fma_rn(part.y, b, mul(sum, a));
+#pragma unroll
+            for (int i = 0; i < 8; i++) o[i] = fma_rn(o_c[i], b, mul(o[i], a));
+            largest = joint;
+        }
+        if (layer.sinks) {
+            const float logit = layer.sinks[head];
+            const float joint = max_or_nan(largest, logit);
+            const float a = exp32(sub(largest, joint)), b = exp32(sub(logit, joint));
+            sum = fma_rn(1.0f, b, mul(sum, a));
+#pragma unroll
+            for (int i = 0; i < 8; i++) o[i] = mul(o[i], a);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            o[i] = div(o[i], sum);
+            out[(size_t)row * n + at + i] = o[i];
+        }
+    }
+    if (integers.words) quantize_step(o, row, blockIdx.x, n, integers);
+}
+
+/// Stores K and V of every row: slots[row] = block·16 + position mod 16.
+extern "C" __global__ void kv_write(
+    uint16_t* to_k, uint16_t* to_v, int num_kv_heads, int head_dim, const uint32_t* slots, const float* k, const float* v) {
+    const size_t row = (size_t)blockIdx.x * num_kv_heads * head_dim;
+    assay::store_kv(slots[blockIdx.x], num_kv_heads, head_dim, k + row, v + row, to_k, to_v);
+}
+
+#define ASSAY_ATTENTION(NAME, P, SPLIT)                                                                            \
+    extern "C" __global__ void __launch_bounds__(256) attention_##NAME##_##P(                                      \
+        assay::AttentionLayer layer, const assay::AttentionTile* tiles, const uint32_t* tables, const float* q,    \
+        int num_chunks, float2* sums, float* values, float* out) {                                                 \
+        assay::attention<P, SPLIT>(layer, tiles, tables, q, num_chunks, sums, values, out);                        \
+    }
+ASSAY_ATTENTION(split, 4, true)
+ASSAY_ATTENTION(split, 8, true)
+ASSAY_ATTENTION(split, 16, true)
+ASSAY_ATTENTION(whole, 16, false)

@@ -1,0 +1,454 @@
+//! Keys and values on a device, and attention over them.
+
+use std::ffi::c_void;
+
+use cudarc::driver::DeviceRepr;
+
+use super::{AttentionParams, CHUNK_KEYS, KV_BLOCK_TOKENS, SequenceSpan};
+use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, launch};
+use crate::quantize::cuda::{DeviceActivations, Integers};
+use crate::rope::RopeStyle;
+use crate::rope::cuda::DeviceRopeTable;
+
+/// Longest head: a thread is an element of it.
+pub const MAX_HEAD_DIM: usize = 256;
+
+/// Keys and values of one layer, in the storage order of the CPU's layer.
+#[derive(Debug)]
+pub struct DeviceKvLayer {
+    num_blocks: usize,
+    num_kv_heads: usize,
+    head_dim: usize,
+    k: DeviceBuffer<u16>,
+    v: DeviceBuffer<u16>,
+}
+
+impl DeviceKvLayer {
+    /// Storage for `num_blocks` blocks.
+    ///
+    /// # Errors
+    /// [`CudaError`]: no memory, or heads longer than the kernels read.
+    ///
+    /// # Panics
+    /// If `head_dim` is not a positive multiple of 16, or the size overflows.
+    pub fn new(
+        cuda: &Cuda,
+        num_blocks: usize,
+        num_kv_heads: usize,
+        head_dim: usize,
+    ) -> Result<Self, CudaError> {
+        assert!(
+            head_dim > 0 && head_dim.is_multiple_of(16),
+            "head_dim {head_dim} is not a positive multiple of 16"
+        );
+        if head_dim > MAX_HEAD_DIM {
+            return Err(CudaError::Unsupported(format!(
+                "heads of {head_dim} elements are longer than the attention kernel's {MAX_HEAD_DIM}; use --device cpu"
+            )));
+        }
+        let len = num_kv_heads
+            .checked_mul(head_dim * KV_BLOCK_TOKENS)
+            .and_then(|block| block.checked_mul(num_blocks))
+            .expect("the KV layer's size fits in memory's address space");
+        Ok(Self {
+            num_blocks,
+            num_kv_heads,
+            head_dim,
+            k: DeviceBuffer::zeroed(cuda, len)?,
+            v: DeviceBuffer::zeroed(cuda, len)?,
+        })
+    }
+
+    /// Copies all keys and values of block `from` over those of block `to`, bit for bit.
+    ///
+    /// # Panics
+    /// If the layer lacks one of them.
+    pub fn copy_block(&mut self, cuda: &Cuda, from: u32, to: u32) {
+        if from == to {
+            return;
+        }
+        let len = self.num_kv_heads * self.head_dim * KV_BLOCK_TOKENS;
+        let (from, to) = (from as usize * len, to as usize * len);
+        self.k.copy_within(cuda, from, to, len);
+        self.v.copy_within(cuda, from, to, len);
+    }
+
+    /// Fills every slot with `bits`; tests put NaN where nothing was written.
+    ///
+    /// # Errors
+    /// As [`DeviceKvLayer::new`].
+    pub fn fill(&mut self, cuda: &Cuda, bits: u16) -> Result<(), CudaError> {
+        let bits = vec![bits; self.k.len()];
+        self.k.fill(cuda, &bits);
+        self.v.fill(cuda, &bits);
+        cuda.check()
+    }
+}
+
+/// The rows of one pass as the kernels read them: where each is, where its keys go, what it attends to.
+#[derive(Debug, Default)]
+pub struct DeviceSpans {
+    num_rows: usize,
+    /// One past the largest position.
+    end_position: usize,
+    /// Blocks that the tables name are below it.
+    end_block: usize,
+    /// `[num_rows]`.
+    positions: DeviceBuffer<u32>,
+    /// `[num_rows]` block · 16 + position mod 16.
+    slots: DeviceBuffer<u32>,
+    /// Block tables, one after another.
+    tables: DeviceBuffer<u32>,
+    /// Where the table of each span begins.
+    table_starts: Vec<usize>,
+    /// First row, rows and first position of each span.
+    spans: Vec<[usize; 3]>,
+    tiles: DeviceBuffer<Tile>,
+    sums: DeviceBuffer<f32>,
+    values: DeviceBuffer<f32>,
+    /// The heads of the model, once attention has met them: tiles are then made with the rows.
+    heads: Option<Heads>,
+    plan: Option<Plan>,
+}
+
+impl DeviceSpans {
+    /// Takes the rows of `spans`, which together are rows `0..num_rows` in order.
+    ///
+    /// # Panics
+    /// If they are not, or a block table is too short.
+    pub fn set(&mut self, cuda: &Cuda, spans: &[SequenceSpan<'_>]) {
+        let (mut positions, mut slots, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+        self.table_starts.clear();
+        self.spans.clear();
+        self.plan = None;
+        for span in spans {
+            assert_eq!(span.first_row, positions.len(), "spans follow each other");
+            let end = span.first_position + span.num_rows;
+            let num_blocks = end.div_ceil(KV_BLOCK_TOKENS);
+            self.table_starts.push(tables.len());
+            self.spans
+                .push([span.first_row, span.num_rows, span.first_position]);
+            tables.extend_from_slice(&span.block_table[..num_blocks]);
+            for position in span.first_position..end {
+                let block = span.block_table[position / KV_BLOCK_TOKENS];
+                positions.push(position as u32);
+                slots.push(block * KV_BLOCK_TOKENS as u32 + (position % KV_BLOCK_TOKENS) as u32);
+            }
+        }
+        self.num_rows = positions.len();
+        self.end_position = positions.iter().max().map_or(0, |&last| last as usize + 1);
+        self.end_block = tables.iter().max().map_or(0, |&last| last as usize + 1);
+        self.positions.fill(cuda, &positions);
+        self.slots.fill(cuda, &slots);
+        self.tables.fill(cuda, &tables);
+        if let Some(heads) = self.heads {
+            self.plan(cuda, heads);
+        }
+    }
+
+    /// `[num_rows]` absolute positions.
+    pub fn positions(&self) -> &DeviceBuffer<u32> {
+        &self.positions
+    }
+
+    /// One past the largest position.
+    pub fn end_position(&self) -> usize {
+        self.end_position
+    }
+
+    /// What decides the launches of a pass over these rows, beside the model: equal shapes launch alike. `None` until
+    /// attention has met the model's heads.
+    pub fn launch_shape(&self) -> Option<[usize; 3]> {
+        let plan = self.plan?;
+        Some([self.num_rows, plan.num_tiles, plan.num_chunks])
+    }
+
+    /// How attention is launched for `heads`; cuts the rows' (row, head) pairs into tiles.
+    fn plan(&mut self, cuda: &Cuda, heads: Heads) -> Plan {
+        if let (Some(plan), true) = (self.plan, self.heads == Some(heads)) {
+            return plan;
+        }
+        let Heads {
+            group,
+            num_kv_heads,
+        } = heads;
+        // Few rows: every chunk is a block of threads of its own, or most of the device would idle.
+        let is_split = self.num_rows * num_kv_heads < 4 * cuda.num_multiprocessors();
+        let pairs = match (is_split, group) {
+            (true, ..=4) => 4,
+            (true, ..=8) => 8,
+            _ => 16,
+        };
+        let mut tiles = Vec::new();
+        for (&[first_row, num_rows, first_position], &table) in
+            self.spans.iter().zip(&self.table_starts)
+        {
+            for first_pair in (0..num_rows * group).step_by(pairs) {
+                tiles.push(Tile {
+                    first_row: first_row as i32,
+                    first_position: first_position as i32,
+                    first_pair: first_pair as i32,
+                    num_pairs: pairs.min(num_rows * group - first_pair) as i32,
+                    table: table as i32,
+                });
+            }
+        }
+        // Later positions see more keys: they go first, so that the last to end are short.
+        tiles.reverse();
+        self.tiles.fill(cuda, &tiles);
+        let plan = Plan {
+            is_split,
+            pairs,
+            num_tiles: tiles.len(),
+            num_chunks: self.end_position.div_ceil(CHUNK_KEYS),
+        };
+        (self.heads, self.plan) = (Some(heads), Some(plan));
+        plan
+    }
+}
+
+/// What tiles depend on beside the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Heads {
+    /// Query heads of a KV head.
+    group: usize,
+    num_kv_heads: usize,
+}
+
+/// How attention over some rows is launched.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Chunks are blocks of threads of their own and are joined afterwards.
+    is_split: bool,
+    /// Pairs of a tile at most.
+    pairs: usize,
+    num_tiles: usize,
+    num_chunks: usize,
+}
+
+/// `AttentionTile` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    first_row: i32,
+    first_position: i32,
+    first_pair: i32,
+    num_pairs: i32,
+    table: i32,
+}
+
+// SAFETY: plain integers in C order, as the kernel declares them.
+unsafe impl DeviceRepr for Tile {}
+
+/// `AttentionLayer` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    k: u64,
+    v: u64,
+    sinks: u64,
+    num_heads: i32,
+    num_kv_heads: i32,
+    head_dim: i32,
+    scale: f32,
+    window: i32,
+    softcap: f32,
+}
+
+// SAFETY: plain numbers in C order, as the kernel declares them.
+unsafe impl DeviceRepr for Layer {}
+
+const _: () = assert!(size_of::<Layer>() == 48 && size_of::<*const c_void>() == 8);
+
+/// Stores K (after RoPE) and V of every row, `[num_rows, num_kv_heads, head_dim]` each, as f16.
+///
+/// # Panics
+/// If a length does not fit, or a row's block is not the layer's.
+pub fn kv_write(
+    cuda: &Cuda,
+    layer: &mut DeviceKvLayer,
+    spans: &DeviceSpans,
+    k: &DeviceBuffer<f32>,
+    v: &DeviceBuffer<f32>,
+) {
+    let len = spans.num_rows * layer.num_kv_heads * layer.head_dim;
+    assert_eq!((k.len(), v.len()), (len, len), "rows of k and v");
+    assert!(
+        spans.end_block <= layer.num_blocks,
+        "a block of the layer's"
+    );
+    let kernel = &cuda.kernels.kv_write;
+    // SAFETY: a row's slot lies in the layer, whose blocks hold every head, and k and v have the rows.
+    unsafe {
+        launch!(
+            cuda, kernel, Grid::new(spans.num_rows, 256);
+            layer.k.ptr(cuda), layer.v.ptr(cuda), layer.num_kv_heads as i32, layer.head_dim as i32,
+            spans.slots.ptr(cuda), k.ptr(cuda), v.ptr(cuda),
+        );
+    }
+}
+
+/// Rotates q and k of every row to its position, where they stand, then does what [`kv_write`] does.
+///
+/// # Panics
+/// If a length does not fit, a position is past the table, or a row's block is not the layer's.
+pub fn rope_kv_write(
+    cuda: &Cuda,
+    (table, style): (&DeviceRopeTable, RopeStyle),
+    layer: &mut DeviceKvLayer,
+    spans: &DeviceSpans,
+    num_heads: usize,
+    [q, k]: [&mut DeviceBuffer<f32>; 2],
+    v: &DeviceBuffer<f32>,
+) {
+    let len = spans.num_rows * layer.num_kv_heads * layer.head_dim;
+    assert_eq!((k.len(), v.len()), (len, len), "rows of k and v");
+    assert_eq!(
+        q.len(),
+        spans.num_rows * num_heads * layer.head_dim,
+        "rows of q"
+    );
+    assert!(
+        spans.end_block <= layer.num_blocks,
+        "a block of the layer's"
+    );
+    assert!(
+        table.rotary_dims() <= layer.head_dim && spans.end_position <= table.num_positions(),
+        "rope: positions below {} in a table of {}",
+        spans.end_position,
+        table.num_positions()
+    );
+    let (kernel, rotation) = (&cuda.kernels.rope_kv_write, table.rotation(cuda, style));
+    // SAFETY: the table has every position; a row's slot lies in the layer, whose blocks hold every head; q, k and v
+    // have the rows.
+    unsafe {
+        launch!(
+            cuda, kernel, Grid::new(spans.num_rows, 256);
+            rotation, spans.positions.ptr(cuda), spans.slots.ptr(cuda), num_heads as i32,
+            layer.num_kv_heads as i32, layer.head_dim as i32, q.ptr(cuda), k.ptr(cuda), v.ptr(cuda),
+            layer.k.ptr(cuda), layer.v.ptr(cuda),
+        );
+    }
+}
+
+/// Attention of every row over the keys already written: `q` and `out` are `[num_rows, num_heads, head_dim]`, `sinks`
+/// `[num_heads]`; `params.sinks` is not read. The rows' integers go to `integers`, if they are wanted.
+///
+/// # Panics
+/// If shapes disagree, or a row's block is not the layer's.
+pub fn attention(
+    cuda: &Cuda,
+    (params, sinks): (&AttentionParams<'_>, Option<&DeviceBuffer<f32>>),
+    layer: &DeviceKvLayer,
+    spans: &mut DeviceSpans,
+    q: &DeviceBuffer<f32>,
+    out: &mut DeviceBuffer<f32>,
+    integers: Option<&mut DeviceActivations>,
+) {
+    let &AttentionParams {
+        num_heads,
+        num_kv_heads,
+        head_dim,
+        ..
+    } = params;
+    assert_eq!(
+        (num_kv_heads, head_dim),
+        (layer.num_kv_heads, layer.head_dim),
+        "heads of the layer"
+    );
+    assert!(
+        num_kv_heads > 0 && num_heads.is_multiple_of(num_kv_heads),
+        "{num_heads} heads do not divide over {num_kv_heads} KV heads"
+    );
+    assert!(params.window != Some(0), "a window of no keys");
+    assert!(
+        spans.end_block <= layer.num_blocks,
+        "a block of the layer's"
+    );
+    let len = spans.num_rows * num_heads * head_dim;
+    assert_eq!((q.len(), out.len()), (len, len), "rows of q and out");
+    if let Some(sinks) = sinks {
+        assert_eq!(sinks.len(), num_heads, "one sink a head");
+    }
+    let described = Layer {
+        k: layer.k.ptr(cuda),
+        v: layer.v.ptr(cuda),
+        sinks: sinks.map_or(0, |sinks| sinks.ptr(cuda)),
+        num_heads: num_heads as i32,
+        num_kv_heads: num_kv_heads as i32,
+        head_dim: head_dim as i32,
+        scale: params.scale,
+        // A window longer than any position sees all keys, as none does.
+        window: params
+            .window
+            .map_or(0, |window| i32::try_from(window).unwrap_or(0)),
+        softcap: params.softcap.unwrap_or(0.0),
+    };
+    let group = num_heads / num_kv_heads;
+    let kernels = &cuda.kernels;
+    let Plan {
+        is_split,
+        pairs,
+        num_tiles,
+        num_chunks,
+    } = spans.plan(
+        cuda,
+        Heads {
+            group,
+            num_kv_heads,
+        },
+    );
+    let kernel = match (is_split, pairs) {
+        (true, 4) => &kernels.attention_split_4,
+        (true, 8) => &kernels.attention_split_8,
+        (true, _) => &kernels.attention_split_16,
+        (false, _) => &kernels.attention_whole_16,
+    };
+    let parts = match is_split {
+        true => spans.num_rows * num_heads * num_chunks,
+        false => 0,
+    };
+    spans.sums.sized(cuda, 2 * parts);
+    spans.values.sized(cuda, parts * head_dim);
+    let grid = Grid {
+        blocks: [
+            num_tiles,
+            num_kv_heads,
+            if is_split { num_chunks } else { 1 },
+        ],
+        threads: CHUNK_KEYS,
+        shared_bytes: head_dim * pairs * size_of::<f32>(),
+    };
+    // SAFETY: `Layer` and `Tile` are the kernel's; every row's block table leads to blocks of the layer; q, out and,
+    // where chunks are split, the scratch hold every row, head and chunk.
+    unsafe {
+        launch!(
+            cuda, kernel, grid;
+            described, spans.tiles.ptr(cuda), spans.tables.ptr(cuda), q.ptr(cuda), num_chunks as i32,
+            spans.sums.ptr(cuda), spans.values.ptr(cuda), out.ptr(cuda),
+        );
+    }
+    if !is_split {
+        if let Some(integers) = integers {
+            integers.quantize(cuda, out, num_heads * head_dim);
+        }
+        return;
+    }
+    let n = num_heads * head_dim;
+    let integers = integers.map_or(Integers::NONE, |integers| {
+        integers.place(cuda, spans.num_rows, n)
+    });
+    let grid = Grid {
+        blocks: [n.div_ceil(256), spans.num_rows, 1],
+        ..Grid::new(0, 32)
+    };
+    // SAFETY: the scratch holds every row, head and chunk that the kernel before wrote; out and the integers have every
+    // row of `n`, which is a multiple of 16.
+    unsafe {
+        launch!(
+            cuda, &kernels.attention_join, grid;
+            described, spans.positions.ptr(cuda), num_chunks as i32, spans.sums.ptr(cuda),
+            spans.values.ptr(cuda), out.ptr(cuda), integers,
+        );
+    }
+}

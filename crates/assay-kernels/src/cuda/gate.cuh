@@ -1,0 +1,25 @@
+// The loop of a gated activation: a warp a row and 256-block of it.
+#pragma once
+
+#include "../quantize/quantize.cuh"
+
+namespace assay {
+
+/// `activation(gate) * up` of rows of n, with their integers where `integers` has room; n is then a multiple of 32.
+template <typename F>
+__device__ __forceinline__ void gate_mul(
+    const float* gate, const float* up, float* out, int n, const Integers& integers, F activation) {
+    const int step = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (step * 256 >= n) return;
+    const size_t row = (size_t)blockIdx.y * n;
+    float values[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const int at = step * 256 + threadIdx.x % 32 * 8 + i;
+        values[i] = at < n ? mul(activation(gate[row + at]), up[row + at]) : 0.0f;
+        if (at < n) out[row + at] = values[i];
+    }
+    if (integers.words) quantize_step(values, blockIdx.y, step, n, integers);
+}
+
+}  // namespace assay

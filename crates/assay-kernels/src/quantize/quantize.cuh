@@ -1,0 +1,60 @@
+// Activations as 16-bit integers with one scale per 256 elements, split into two int8 and laid out as the B operand of
+// an m16n8k32 product. A tile is four tokens: column 2i holds the upper halves of token i, column 2i+1 the lower.
+#pragma once
+
+#include "../cuda/numerics.cuh"
+
+namespace assay {
+
+constexpr float A16_LIMIT = 32512.0f;
+
+/// Where integers go; `words` is null where none are wanted.
+struct Integers {
+    uint2* words;   // [tile][32-block][lane], lane = 4·column + pair
+    float* scales;  // [tile][256-block][4]
+    int* sums16;    // [tile][16 elements][4], exact
+    int* sums32;    // [tile][32-block][4], exact
+};
+
+/// Quantises one 256-block of a row of k elements, a warp together: a lane has eight elements, zero past the row's end.
+__device__ __forceinline__ void quantize_step(const float (&values)[8], int token, int step, int k, const Integers& to) {
+    const int num_steps = (k + 255) / 256, num_blocks = k / 32;
+    const int tile = token / 4, place = token % 4, lane = threadIdx.x % 32;
+    const int block = step * 8 + lane / 4, pair = lane % 4;
+    // Magnitudes order like their bits, and NaN is above everything.
+    uint32_t largest = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) largest = max(largest, __float_as_uint(values[i]) & 0x7FFFFFFFu);
+    largest = __reduce_max_sync(0xFFFFFFFFu, largest);
+    const float amax = f32(largest);
+    const bool is_finite = largest < 0x7F800000u;
+    const bool is_zero = !is_finite || amax < f32((127 - 100) << 23);
+    const float inverse = is_zero ? 0.0f : div(A16_LIMIT, amax);
+    if (lane == 0) {
+        const float scale = !is_finite ? f32(0x7FC00000) : is_zero ? 0.0f : div(amax, A16_LIMIT);
+        to.scales[((size_t)tile * num_steps + step) * 4 + place] = scale;
+    }
+    uint32_t high[2] = {}, low[2] = {};
+    int sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const float rounded = clamp(rintf(mul(values[i], inverse)), -A16_LIMIT, A16_LIMIT);
+        const int a = is_zero ? 0 : (int)rounded;
+        const int lo = (int)(int8_t)(a & 0xFF);
+        const int hi = (a - lo) >> 8;
+        sum += a;
+        high[i / 4] |= (uint32_t)(hi & 0xFF) << (8 * (i % 4));
+        low[i / 4] |= (uint32_t)(lo & 0xFF) << (8 * (i % 4));
+    }
+    const int sum_of_16 = sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+    const int sum_of_32 = sum_of_16 + __shfl_xor_sync(0xFFFFFFFFu, sum_of_16, 2);
+    if (block < num_blocks) {
+        uint2* words = to.words + ((size_t)tile * num_blocks + block) * 32;
+        words[8 * place + pair] = make_uint2(high[0], high[1]);
+        words[8 * place + 4 + pair] = make_uint2(low[0], low[1]);
+        if (pair % 2 == 0) to.sums16[((size_t)tile * 2 * num_blocks + 2 * block + pair / 2) * 4 + place] = sum_of_16;
+        if (pair == 0) to.sums32[((size_t)tile * num_blocks + block) * 4 + place] = sum_of_32;
+    }
+}
+
+}  // namespace assay

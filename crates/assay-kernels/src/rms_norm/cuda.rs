@@ -1,0 +1,69 @@
+//! RMSNorm on a device.
+
+use crate::cuda::{Cuda, DeviceBuffer, Grid, launch};
+use crate::numerics::SUM_CHUNK;
+use crate::quantize::cuda::{DeviceActivations, Integers};
+
+/// Writes the normalised rows of `x` to `out`, and their integers to `integers` if they are wanted; shapes as on the CPU.
+///
+/// # Panics
+/// If the shapes do not fit, or integers of rows are wanted that are no multiple of 32.
+pub fn rms_norm(
+    cuda: &Cuda,
+    x: &DeviceBuffer<f32>,
+    weight: &DeviceBuffer<f32>,
+    eps: f32,
+    out: &mut DeviceBuffer<f32>,
+    integers: Option<&mut DeviceActivations>,
+) {
+    assert_eq!(x.len(), out.len(), "rms_norm: input and output differ");
+    let n = weight.len();
+    let integers = integers.map(|integers| integers.place(cuda, x.len() / n.max(1), n));
+    let places = [x.ptr(cuda), out.ptr(cuda)];
+    run(cuda, x.len(), places, weight, eps, integers);
+}
+
+/// Normalises the rows of `x` where they stand.
+///
+/// # Panics
+/// If `x` is no whole number of rows.
+pub fn rms_norm_in_place(
+    cuda: &Cuda,
+    x: &mut DeviceBuffer<f32>,
+    weight: &DeviceBuffer<f32>,
+    eps: f32,
+) {
+    run(cuda, x.len(), [x.ptr(cuda); 2], weight, eps, None);
+}
+
+/// Runs `len` elements from one place to another, which may be the same.
+fn run(
+    cuda: &Cuda,
+    len: usize,
+    [x, out]: [u64; 2],
+    weight: &DeviceBuffer<f32>,
+    eps: f32,
+    integers: Option<Integers>,
+) {
+    let n = weight.len();
+    assert!(
+        n > 0 && len.is_multiple_of(n),
+        "rms_norm: {len} elements in rows of {n}"
+    );
+    let num_chunks = n.div_ceil(SUM_CHUNK);
+    let grid = Grid {
+        blocks: [len / n, 1, 1],
+        // A warp a chunk for the sum, then all of them for the row.
+        threads: match n {
+            0..=256 => 64,
+            257..=1024 => 128,
+            _ => 256,
+        },
+        shared_bytes: (num_chunks + 1) * size_of::<f32>(),
+    };
+    let kernel = &cuda.kernels.rms_norm;
+    let integers = integers.unwrap_or(Integers::NONE);
+    // SAFETY: `x` and `out` hold `len` elements, whole rows of `n`, `weight` holds `n`, and integers have room for the
+    // rows.
+    unsafe { launch!(cuda, kernel, grid; x, weight.ptr(cuda), n as i32, eps, out, integers) };
+}
