@@ -61,7 +61,7 @@ pub enum ModelError {
     Cuda(#[from] CudaError),
     /// The fast profile on a device, which has no kernels for it.
     #[error(
-        "--numerics fast has no CUDA kernels: 8-bit activations were measured slower there than the exact profile; leave it out, or use --device cpu"
+        "--numerics fast has no CUDA kernels; leave it out for the exact profile, or use --device cpu"
     )]
     FastOnCuda,
     /// A weight matrix could not be brought into the kernels' layout.
