@@ -13,6 +13,7 @@ pub mod refused;
 pub mod request;
 pub mod response_format;
 pub mod responses;
+pub mod responses_request;
 pub mod tools;
 pub mod usage;
 

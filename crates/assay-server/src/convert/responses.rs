@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use assay_api::openai::responses::{
     EventBody, IncompleteDetails, OutputMessage, OutputText, Response, ResponseEvent,
-    ResponseStatus, ResponsesRequest,
+    ResponseStatus,
 };
+use assay_api::openai::responses_request::ResponsesRequest;
 use assay_api::openai::{LogprobEntry, Usage};
 use assay_engine::{self as engine, Entry, OutputEvent};
 

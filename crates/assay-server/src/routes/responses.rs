@@ -1,6 +1,6 @@
 //! `POST /v1/responses`, stateless.
 
-use assay_api::openai::responses::ResponsesRequest;
+use assay_api::openai::responses_request::ResponsesRequest;
 use axum::extract::State;
 use axum::response::Response;
 
