@@ -4,7 +4,7 @@
 //! - [`soak`] and [`http`]: a seeded stream of mixed requests, in process and over HTTP; [`cells`]: the matrix, sampled.
 //!
 //! Both run on a [`rig::Rig`], an engine whose every step is held against a naive model ([`watch`]), and compare each
-//! reply bit by bit with the same request alone on a cold engine ([`reference`]).
+//! reply bit by bit with the same request alone on a cold engine ([`mod@reference`]).
 #![forbid(unsafe_code)]
 
 pub mod cells;
