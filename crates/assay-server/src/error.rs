@@ -105,6 +105,9 @@ pub enum ApiError {
         /// Position of the row.
         position: u32,
     },
+    /// A reply came to where the request's own constraint lets no token follow, or costs too much to follow.
+    #[error("a reply could not go on under the request's constraint: {0}")]
+    DeadEnd(String),
     /// Anything else; the text goes to the log only.
     #[error("{0}")]
     Internal(String),
@@ -199,6 +202,7 @@ impl ApiError {
                 Some("numerical_error"),
                 None,
             ),
+            Self::DeadEnd(_) => (S::BAD_REQUEST, CLIENT, Some("constraint_dead_end"), None),
             Self::Internal(_) => (
                 S::INTERNAL_SERVER_ERROR,
                 SERVER,
@@ -257,9 +261,11 @@ impl From<assay_engine::RequestError> for ApiError {
             assay_engine::RequestError::NumericalError { position } => {
                 Self::NumericalError { position }
             }
-            assay_engine::RequestError::Constraint(error) => {
-                Self::Internal(format!("a reply could not follow its constraint: {error}"))
-            }
+            // A token outside the mask is our own fault; a constraint that leads nowhere is not.
+            assay_engine::RequestError::Constraint(
+                error @ assay_constrain::MatchError::NotAllowed { .. },
+            ) => Self::Internal(format!("a reply could not follow its constraint: {error}")),
+            assay_engine::RequestError::Constraint(error) => Self::DeadEnd(error.to_string()),
             assay_engine::RequestError::EngineStopped => Self::EngineStopped,
         }
     }

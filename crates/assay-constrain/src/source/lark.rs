@@ -8,7 +8,9 @@ const PLAIN_DIRECTIVES: [&str; 2] = ["%ignore", "%import"];
 /// Why a grammar is more than a plain language of texts; `None` if it is not. Errors of syntax are
 /// left to the compiler.
 pub(super) fn not_plain(grammar: &str) -> Option<String> {
-    let bare = without_literals(grammar);
+    let Some(bare) = without_literals(grammar) else {
+        return Some("a regular expression over several lines".to_owned());
+    };
     if grammar.contains("(?P<stop>") || grammar.contains("(?<stop>") {
         return Some("a group named `stop`".to_owned());
     }
@@ -54,27 +56,35 @@ fn names_after(text: &str, mark: char) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The grammar with strings, regular expressions and comments blanked; lines stay lines.
-fn without_literals(grammar: &str) -> String {
+/// The grammar with strings, regular expressions and comments blanked; lines stay lines. `None` where a regular
+/// expression does not end on its line: what follows it could be read in two ways.
+fn without_literals(grammar: &str) -> Option<String> {
     let mut bare = String::with_capacity(grammar.len());
     let mut rest = grammar.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             '/' if rest.peek() == Some(&'/') => while rest.next_if(|c| *c != '\n').is_some() {},
             '"' | '/' => {
+                let mut is_closed = false;
                 while let Some(inner) = rest.next_if(|c| *c != '\n') {
                     match inner {
                         '\\' => drop(rest.next_if(|c| *c != '\n')),
-                        _ if inner == c => break,
+                        _ if inner == c => {
+                            is_closed = true;
+                            break;
+                        }
                         _ => {}
                     }
+                }
+                if c == '/' && !is_closed {
+                    return None;
                 }
                 bare.push(' ');
             }
             _ => bare.push(c),
         }
     }
-    bare
+    Some(bare)
 }
 
 /// A grammar of one terminal: any of `options`.

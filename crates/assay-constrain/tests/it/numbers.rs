@@ -102,7 +102,8 @@ fn numbers_beyond_two_to_the_53_are_refused_in_every_literal_form() {
 #[test]
 fn steps_that_would_wrap_are_refused() {
     for literal in [
-        "1000001",
+        "100001",
+        "999983",
         "100.70431",
         "4294967291",
         "429496729",
@@ -120,7 +121,7 @@ fn steps_that_would_wrap_are_refused() {
         check_refused(text, "multipleOf", "", "too many digits");
     }
     for text in [
-        r#"{"type":"integer","multipleOf":1000000}"#,
+        r#"{"type":"integer","multipleOf":100000}"#,
         r#"{"type":"number","exclusiveMinimum":-1432,"multipleOf":99.991}"#,
         r#"{"type":"number","multipleOf":0.01}"#,
         r#"{"type":"integer","allOf":[{"multipleOf":6},{"multipleOf":10}]}"#,

@@ -134,6 +134,8 @@ fn what_is_not_enforced_in_full_is_refused_by_name() {
         ("start[temperature=0.5]: \"a\"", "`[temperature=0.5]`"),
         ("start: a\na [capture] : \"a\"", "`[capture]`"),
         ("start: <|im_end|>", "special token"),
+        ("start: /a\n\"/ <[1]> \"b\"", "over several lines"),
+        ("start: /a\\\n/ <[1]>", "over several lines"),
         ("start: @other", "another grammar"),
         ("start: %json {\"type\": \"null\"}", "`%json`"),
         ("%llguidance {}\nstart: \"a\"", "`%llguidance`"),

@@ -128,3 +128,19 @@ async fn n7_fault_127_fault_143_fault_151_what_cannot_be_enforced_is_refused_bef
     assert!(message.contains("response_format"), "{message}");
     assert_eq!(world.engine.stats().num_steps, 0, "no work was done");
 }
+
+/// What cannot be seen when the grammar is compiled is the request's fault when a reply comes to it.
+#[tokio::test]
+async fn n7_a_grammar_that_leads_nowhere_is_the_requests_fault() {
+    let world = World::new();
+    let constraint = json!({"grammar": "start: \"x\" Y\nY: /[^\\s\\S]/"});
+    for (route, body) in [
+        (CHAT, ask("x")),
+        (COMPLETIONS, complete_prompt(&json!("x"))),
+    ] {
+        let body = with(body, json!({"structured_outputs": constraint}));
+        let reply = world.post_to(route, &body).await.json();
+        assert_eq!(reply["error"]["code"], "constraint_dead_end", "{reply}");
+        assert_eq!(reply["error"]["type"], "invalid_request_error", "{reply}");
+    }
+}
