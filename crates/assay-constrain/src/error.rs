@@ -117,6 +117,24 @@ pub enum MatchError {
     },
 }
 
+/// The refusal of a keyword that cannot be enforced.
+pub(crate) fn unsupported(keyword: &str, path: &str, reason: &str) -> ConstraintError {
+    ConstraintError::Unsupported {
+        keyword: keyword.to_owned(),
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+/// The refusal of a keyword with a wrong value.
+pub(crate) fn invalid(keyword: &str, path: &str, reason: &str) -> ConstraintError {
+    ConstraintError::Invalid {
+        keyword: keyword.to_owned(),
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
 fn place(path: &str) -> String {
     if path.is_empty() {
         "at the top".to_owned()

@@ -90,8 +90,7 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_regex(&self, regex: &str) -> Result<Constraint, ConstraintError> {
-        let source = Source::regex(regex)?;
-        self.compiled(source.key(), || Ok(source))
+        self.compiled(format!("regex {regex}"), || Source::regex(regex))
     }
 
     /// A constraint to exactly one of `options`, none of them empty.
@@ -99,8 +98,9 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_choice(&self, options: &[String]) -> Result<Constraint, ConstraintError> {
-        let source = Source::choice(options)?;
-        self.compiled(source.key(), || Ok(source))
+        self.compiled(format!("choice {}", json!(options)), || {
+            Source::choice(options)
+        })
     }
 
     /// A constraint to text that derives from `start` of a grammar in llguidance's dialect of Lark.
@@ -109,8 +109,7 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_grammar(&self, grammar: &str) -> Result<Constraint, ConstraintError> {
-        let source = Source::lark(grammar)?;
-        self.compiled(source.key(), || Ok(source))
+        self.compiled(format!("lark {grammar}"), || Source::lark(grammar))
     }
 
     /// A constraint to any JSON object.

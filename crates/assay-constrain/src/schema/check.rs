@@ -6,7 +6,7 @@ use llguidance::derivre::RegexBuilder;
 use llguidance::regex_to_lark;
 use serde_json::{Map, Value};
 
-use crate::error::ConstraintError;
+use crate::error::{ConstraintError, invalid, unsupported};
 
 use super::keywords::{Role, role, subschemas};
 use super::{numbers, pointer};
@@ -254,20 +254,4 @@ fn check_pattern(keyword: &str, path: &str, pattern: &str) -> Result<(), Constra
             .trim();
         unsupported(keyword, path, &format!("`{pattern}`: {reason}"))
     })
-}
-
-fn unsupported(keyword: &str, path: &str, reason: &str) -> ConstraintError {
-    ConstraintError::Unsupported {
-        keyword: keyword.to_owned(),
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-    }
-}
-
-fn invalid(keyword: &str, path: &str, reason: &str) -> ConstraintError {
-    ConstraintError::Invalid {
-        keyword: keyword.to_owned(),
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-    }
 }

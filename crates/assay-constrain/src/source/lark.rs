@@ -5,14 +5,23 @@ use std::fmt::Write as _;
 /// Directives that only name what is matched.
 const PLAIN_DIRECTIVES: [&str; 2] = ["%ignore", "%import"];
 
+/// Why [`has_stop_group`] refuses.
+pub(super) const STOP_GROUP: &str = "a group named `stop`";
+
+/// Whether a regular expression stands here with a group of that name: the compiler reads it as "what
+/// follows, but is not spelt".
+pub(super) fn has_stop_group(text: &str) -> bool {
+    text.contains("(?P<stop>") || text.contains("(?<stop>")
+}
+
 /// Why a grammar is more than a plain language of texts; `None` if it is not. Errors of syntax are
 /// left to the compiler.
 pub(super) fn not_plain(grammar: &str) -> Option<String> {
     let Some(bare) = without_literals(grammar) else {
         return Some("a regular expression over several lines".to_owned());
     };
-    if grammar.contains("(?P<stop>") || grammar.contains("(?<stop>") {
-        return Some("a group named `stop`".to_owned());
+    if has_stop_group(grammar) {
+        return Some(STOP_GROUP.to_owned());
     }
     if let Some(name) =
         names_after(&bare, '%').find(|name| !PLAIN_DIRECTIVES.contains(&name.as_str()))

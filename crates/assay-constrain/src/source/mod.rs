@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 use llguidance::JsonCompileOptions;
 use llguidance::api::TopLevelGrammar;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::error::ConstraintError;
+use crate::error::{ConstraintError, invalid, unsupported};
 use crate::schema;
 
 /// Longest regular expression, in bytes.
@@ -41,11 +41,10 @@ impl Source {
     pub(crate) fn regex(regex: &str) -> Result<Self, ConstraintError> {
         bounded("regular expression", regex.len(), REGEX_BYTES_MAX)?;
         if regex.is_empty() {
-            return Err(unsupported("regex", "it matches the empty text only"));
+            return Err(unsupported("regex", "", "it matches the empty text only"));
         }
-        // The compiler reads a group of this name as "what follows, but is not spelt".
-        if regex.contains("(?P<stop>") || regex.contains("(?<stop>") {
-            return Err(unsupported("regex", "a group named `stop`"));
+        if lark::has_stop_group(regex) {
+            return Err(unsupported("regex", "", lark::STOP_GROUP));
         }
         Ok(Self::Regex(regex.to_owned()))
     }
@@ -53,18 +52,19 @@ impl Source {
     /// The whole reply is one of `options`.
     pub(crate) fn choice(options: &[String]) -> Result<Self, ConstraintError> {
         if options.is_empty() {
-            return Err(invalid("choice", "no option"));
+            return Err(invalid("choice", "", "no option"));
         }
         if options.len() > OPTIONS_MAX {
             return Err(invalid(
                 "choice",
+                "",
                 &format!("more than {OPTIONS_MAX} options"),
             ));
         }
         let bytes = options.iter().map(String::len).sum();
         bounded("list of options", bytes, OPTIONS_BYTES_MAX)?;
         if options.iter().any(String::is_empty) {
-            return Err(invalid("choice", "an option is empty"));
+            return Err(invalid("choice", "", "an option is empty"));
         }
         let mut seen = BTreeSet::new();
         let distinct = options.iter().filter(|option| seen.insert(option.as_str()));
@@ -75,7 +75,7 @@ impl Source {
     pub(crate) fn lark(grammar: &str) -> Result<Self, ConstraintError> {
         bounded("grammar", grammar.len(), GRAMMAR_BYTES_MAX)?;
         if let Some(reason) = lark::not_plain(grammar) {
-            return Err(unsupported("grammar", &reason));
+            return Err(unsupported("grammar", "", &reason));
         }
         Ok(Self::Lark(grammar.to_owned()))
     }
@@ -83,16 +83,6 @@ impl Source {
     /// A schema, checked keyword by keyword.
     pub(crate) fn json_schema(schema: &Value) -> Result<Self, ConstraintError> {
         schema::prepare(schema).map(Self::JsonSchema)
-    }
-
-    /// A text that no other source has.
-    pub(crate) fn key(&self) -> String {
-        match self {
-            Self::JsonSchema(schema) => format!("prepared {schema}"),
-            Self::Regex(regex) => format!("regex {regex}"),
-            Self::Choice(options) => format!("choice {}", json!(options)),
-            Self::Lark(grammar) => format!("lark {grammar}"),
-        }
     }
 
     pub(crate) fn into_grammar(self) -> TopLevelGrammar {
@@ -119,20 +109,4 @@ fn bounded(what: &'static str, bytes: usize, limit: usize) -> Result<(), Constra
         return Err(ConstraintError::TooLarge { what, bytes, limit });
     }
     Ok(())
-}
-
-fn unsupported(keyword: &str, reason: &str) -> ConstraintError {
-    ConstraintError::Unsupported {
-        keyword: keyword.to_owned(),
-        path: String::new(),
-        reason: reason.to_owned(),
-    }
-}
-
-fn invalid(keyword: &str, reason: &str) -> ConstraintError {
-    ConstraintError::Invalid {
-        keyword: keyword.to_owned(),
-        path: String::new(),
-        reason: reason.to_owned(),
-    }
 }
