@@ -121,10 +121,7 @@ fn an_ambiguous_grammar_ends_at_a_limit() {
         let mask = matcher.compute_mask();
         mask.and_then(|_| matcher.accept(u32::from(b'a'))).err()
     });
-    assert!(
-        matches!(ended, Some(MatchError::Limit { .. })),
-        "{ended:?}"
-    );
+    assert!(matches!(ended, Some(MatchError::Limit { .. })), "{ended:?}");
 }
 
 /// The same limits leave room for what is large and plain.
