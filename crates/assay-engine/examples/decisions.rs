@@ -26,7 +26,7 @@ use assay_tokenizer::Tokenizer;
 const STATE_TOKENS: u32 = 824;
 const QUESTION_TOKENS: u32 = 35;
 /// Decisions of one measurement.
-const NUM_DECISIONS: u32 = 96;
+const NUM_DECISIONS: u32 = 48;
 /// Questions over one state in one request.
 const NUM_QUESTIONS: u32 = 20;
 /// Rows of one measurement of sums.
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}, {numerics:?}, {num_threads} threads", info.name);
     let short = short_labels();
     wait(&ask(&engine, vec![question(0, &short)])?)?;
-    for num_together in [1, 2, 4, 8] {
+    for num_together in [1, 8] {
         let rate = decisions_a_second(&engine, num_together, &short)?;
         println!("2 labels of 1 token, {num_together} at once    {rate:8.1} decisions/s");
     }
