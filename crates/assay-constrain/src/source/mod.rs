@@ -48,7 +48,11 @@ impl Source {
         let parsed = regex_syntax::ast::parse::Parser::new().parse(regex);
         parsed.map_err(|error| {
             let column = error.span().start.column;
-            invalid("regex", "", &format!("{} (character {column})", error.kind()))
+            invalid(
+                "regex",
+                "",
+                &format!("{} (character {column})", error.kind()),
+            )
         })?;
         if lark::has_stop_group(regex) {
             return Err(unsupported("regex", "", lark::STOP_GROUP));
