@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::conversation::Conversation;
 use super::generation::{Dialect, GenerationParams, MAX_TOP_LOGPROBS, small};
 use super::message::{ChatMessage, Content, MAX_MESSAGES, Role};
-use super::tools::ToolChoice;
+use super::reasoning::ReasoningParams;
+use super::tools::Tools;
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
 use crate::json as json_text;
@@ -103,8 +104,8 @@ impl ResponsesRequest {
             conversation: Conversation {
                 messages,
                 chat_template_kwargs: Map::new(),
-                tools: Vec::new(),
-                tool_choice: ToolChoice::Auto,
+                tools: Tools::default(),
+                reasoning: ReasoningParams::default(),
             },
             generation,
             echoed: EchoedFields {
@@ -247,20 +248,17 @@ fn read_input(
     instructions: Option<&str>,
     ignored: &mut Vec<String>,
 ) -> Result<Vec<ChatMessage>, FieldError> {
-    let message = |role, content| ChatMessage {
-        role,
-        content,
-        name: None,
-        tool_call_id: None,
-    };
     let mut messages = Vec::new();
     if let Some(text) = instructions {
-        messages.push(message(Role::System, Content::Text(text.to_owned())));
+        messages.push(ChatMessage::new(
+            Role::System,
+            Content::Text(text.to_owned()),
+        ));
     }
     let items = match body.take("input") {
         None => return Err(FieldError::new("input", "`input`: is required")),
         Some(Value::String(text)) => {
-            messages.push(message(Role::User, Content::Text(text)));
+            messages.push(ChatMessage::new(Role::User, Content::Text(text)));
             return Ok(messages);
         }
         Some(Value::Array(items)) => items,
@@ -303,7 +301,7 @@ fn read_input(
         // Items of earlier replies come back with these.
         let _ = (item.take("id"), item.take("status"));
         ignored.extend(item.untaken());
-        messages.push(message(role, content));
+        messages.push(ChatMessage::new(role, content));
     }
     Ok(messages)
 }

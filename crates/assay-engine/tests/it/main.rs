@@ -16,6 +16,7 @@ mod prefix_hits;
 mod prompt_scores;
 mod real_model;
 mod real_path;
+mod reply_parts;
 mod sampling;
 mod scheduling;
 mod scores;

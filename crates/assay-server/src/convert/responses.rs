@@ -189,13 +189,13 @@ impl ReplyShape for ResponsesShape {
     }
 
     /// The last event: it carries the whole reply and its counts.
-    fn usage_chunk(&mut self, usage: Usage) -> Option<ResponseEvent> {
+    fn last_chunks(&mut self, usage: Usage) -> Vec<ResponseEvent> {
         self.response.usage = Some(usage.into());
         let kind = match self.response.status {
             ResponseStatus::Incomplete => "response.incomplete",
             ResponseStatus::InProgress | ResponseStatus::Completed => "response.completed",
         };
-        Some(self.response_event(kind))
+        vec![self.response_event(kind)]
     }
 
     fn event_name(chunk: &ResponseEvent) -> Option<&str> {

@@ -157,7 +157,7 @@ async fn wrong_types_and_ranges_name_their_field() {
         ),
         (
             json!({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [{}]}]}),
-            "messages[1].tool_calls",
+            "messages[1].tool_calls[0].id",
         ),
         (
             json!({"messages": [{"role": "user", "content": "x", "name": 5}]}),
