@@ -1,15 +1,16 @@
-//! What a choice may draw next: its constraint, once the reasoning is over; a budget that ends the reasoning; the end
-//! after a call where one is all that may come.
+//! What a choice may draw next: its constraint, once the reasoning is over; a budget that ends the reasoning; what a
+//! call must be; the end after a call where one is all that may come.
 //!
 //! While a constraint waits for the end of the reasoning, no token may end the reply, and none may close the
 //! reasoning and begin the content at once: the constraint sees every byte of the content. What is forced is
 //! drawn like any other token, so it is reported with its raw score.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use assay_constrain::{MatchError, Matcher, TokenMask};
 use assay_models::TokenId;
 
+use crate::output::format::TOOL_CALL_TAGS;
 use crate::output::{ReasoningFormat, ReasoningState, TextPipeline};
 use crate::request::Request;
 use crate::token_bytes::TokenBytes;
@@ -23,6 +24,11 @@ pub(crate) struct Guide {
     forced: VecDeque<TokenId>,
     /// What may be drawn next; `None` until it is computed, or where everything may.
     next: Option<Next>,
+    /// Follows the call that is being written, where calls are constrained.
+    call: Option<Matcher>,
+    /// Masks that keep a token from opening a call and going on within it, by what may be the begin of the tag; `None`
+    /// where no token does.
+    call_masks: BTreeMap<String, Option<TokenMask>>,
     /// Masks of a reasoning that a constraint follows, by how much of the closing tag stands at its end.
     reasoning_masks: Vec<Option<TokenMask>>,
 }
@@ -56,6 +62,8 @@ enum Stage {
     Separator,
     /// The constraint's.
     Constrained,
+    /// The call's.
+    Call,
 }
 
 impl Guide {
@@ -65,6 +73,8 @@ impl Guide {
             content: Content::Ahead,
             forced: VecDeque::new(),
             next: None,
+            call: None,
+            call_masks: BTreeMap::new(),
             reasoning_masks: Vec::new(),
         }
     }
@@ -83,8 +93,13 @@ impl Guide {
     ) {
         let reasoning = request.format.reasoning.as_ref();
         let is_last_call = request.format.at_most_one_call && text.has_ended_call();
-        if self.next.is_some() || (self.matcher.is_none() && reasoning.is_none() && !is_last_call) {
+        let has_calls = request.format.call_constraint.is_some();
+        let is_free = self.matcher.is_none() && reasoning.is_none() && !is_last_call && !has_calls;
+        if self.next.is_some() || is_free {
             return;
+        }
+        if !text.is_in_call() {
+            self.call = None;
         }
         if is_last_call && self.matcher.is_none() && self.forced.is_empty() {
             self.forced.extend(request.end_token_ids.first());
@@ -98,7 +113,7 @@ impl Guide {
         }
         let stage = match state {
             _ if !self.forced.is_empty() => Stage::Forced,
-            _ if self.matcher.is_none() => Stage::Free,
+            _ if self.matcher.is_none() => self.call_stage(request, text),
             _ if self.content != Content::Ahead => Stage::Constrained,
             ReasoningState::Unopened => Stage::Opening,
             ReasoningState::Open { .. } => Stage::Free,
@@ -112,6 +127,11 @@ impl Guide {
                 .forced
                 .front()
                 .map(|&id| Ok(TokenMask::of(id as usize + 1, [id]))),
+            (Stage::Call, _) => self.call.as_mut().map(Matcher::compute_mask),
+            (Stage::Free, _) if self.matcher.is_none() => has_calls
+                .then(|| self.call_mask(text.held_text(), token_bytes))
+                .flatten()
+                .map(Ok),
             (Stage::Free, ReasoningState::Open { num_matched_bytes }) => reasoning
                 .and_then(|format| {
                     self.reasoning_mask(format, request, num_matched_bytes, token_bytes)
@@ -141,6 +161,9 @@ impl Guide {
         token_bytes: &TokenBytes,
     ) -> Result<(), MatchError> {
         let stage = self.next.take().map_or(Stage::Free, |next| next.stage);
+        if let (Stage::Call, Some(call)) = (stage, &mut self.call) {
+            return call.accept(token_id);
+        }
         let Some(matcher) = &mut self.matcher else {
             self.forced.pop_front();
             return Ok(());
@@ -150,7 +173,7 @@ impl Guide {
                 self.forced.pop_front();
                 return Ok(());
             }
-            Stage::Free => return Ok(()),
+            Stage::Free | Stage::Call => return Ok(()),
             Stage::Opening => {
                 let open = request.format.reasoning.iter();
                 let open: Vec<TokenId> = open
@@ -173,6 +196,35 @@ impl Guide {
             self.content = Content::Begun;
         }
         Ok(())
+    }
+
+    /// Begins to follow a call where one begins.
+    fn call_stage(&mut self, request: &Request, text: &TextPipeline) -> Stage {
+        if self.call.is_none() && text.is_at_call() {
+            self.call = request.format.call_constraint.as_ref().map(Matcher::new);
+        }
+        if self.call.is_some() {
+            Stage::Call
+        } else {
+            Stage::Free
+        }
+    }
+
+    /// Leaves out the tokens that would complete the opening tag, whose begin is `tail`, and go on within the call.
+    fn call_mask(&mut self, tail: String, token_bytes: &TokenBytes) -> Option<TokenMask> {
+        let mask = self.call_masks.entry(tail).or_insert_with_key(|tail| {
+            let tag = TOOL_CALL_TAGS.0.as_bytes();
+            let num_tokens = token_bytes.num_tokens();
+            let goes_on = |id: &TokenId| {
+                let rest = after_tag(tail.as_bytes(), token_bytes.get(*id), tag);
+                rest.is_some_and(|rest| !rest.is_empty())
+            };
+            let ids = || (0..).take(num_tokens);
+            ids()
+                .any(|id| goes_on(&id))
+                .then(|| TokenMask::of(num_tokens, ids().filter(|id| !goes_on(id))))
+        });
+        mask.clone()
     }
 
     /// What the constraint allows, and `more`.
@@ -228,14 +280,17 @@ fn is_separator(bytes: &[u8]) -> bool {
 
 /// Whether `bytes` after `tail` complete the closing tag and go on with more than line breaks.
 fn begins_content(tail: &[u8], bytes: &[u8], close: &[u8]) -> bool {
-    let last = close[close.len() - 1];
-    if !bytes.contains(&last) {
-        return false;
+    let rest = after_tag(tail, bytes, close);
+    rest.is_some_and(|rest| !rest.is_empty() && !is_separator(&rest))
+}
+
+/// What follows `tag` in `bytes` after `tail`; `None` where they do not complete it.
+fn after_tag(tail: &[u8], bytes: &[u8], tag: &[u8]) -> Option<Vec<u8>> {
+    let last = tag.last()?;
+    if !bytes.contains(last) {
+        return None;
     }
     let text = [tail, bytes].concat();
-    let found = text.windows(close.len()).position(|window| window == close);
-    found.is_some_and(|begin| {
-        let rest = &text[begin + close.len()..];
-        !rest.is_empty() && !is_separator(rest)
-    })
+    let begin = text.windows(tag.len()).position(|window| window == tag)?;
+    Some(text[begin + tag.len()..].to_vec())
 }

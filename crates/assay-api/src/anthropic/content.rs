@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
-use crate::openai::message::{MAX_MESSAGES, MessageToolCall};
+use crate::openai::message::{MAX_MESSAGES, MessageToolCall, required};
 use crate::openai::{ChatMessage, Content, Role};
 
 /// Reads `system` and `messages`.
@@ -193,11 +193,6 @@ fn end_block(mut block: Fields, ignored: &mut Vec<String>) {
 
 fn kind(block: &mut Fields) -> Result<String, FieldError> {
     required(block, "type")
-}
-
-pub(super) fn required(fields: &mut Fields, name: &str) -> Result<String, FieldError> {
-    let path = fields.path_of(name);
-    fields.string(name)?.ok_or_else(|| is_required(path))
 }
 
 fn is_required(path: String) -> FieldError {

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::content::{read_messages, required};
+use super::content::read_messages;
 use crate::error::FieldError;
 use crate::fields::{Fields, NumberRange, wrong_type};
 use crate::json as json_text;
 use crate::openai::conversation::read_template_kwargs;
 use crate::openai::generation::{Dialect, GenerationParams};
+use crate::openai::message::required;
 use crate::openai::tools::{check_choice, read_name, unique};
 use crate::openai::{Conversation, ReasoningEffort, ReasoningParams, Tool, ToolChoice, Tools};
 

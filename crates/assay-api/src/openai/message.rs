@@ -204,7 +204,8 @@ fn read_tool_calls(message: &mut Fields) -> Result<Vec<MessageToolCall>, FieldEr
     read.collect()
 }
 
-fn required(fields: &mut Fields, name: &str) -> Result<String, FieldError> {
+/// Takes a string that must be there.
+pub(crate) fn required(fields: &mut Fields, name: &str) -> Result<String, FieldError> {
     let path = fields.path_of(name);
     fields.string(name)?.ok_or_else(|| {
         let message = format!("`{path}`: is required");

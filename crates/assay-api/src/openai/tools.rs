@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
-use crate::json;
+use crate::json as json_text;
 
 /// Most tools in one request.
 pub const MAX_TOOLS: usize = 128;
@@ -60,6 +60,36 @@ pub struct Tools {
     pub at_most_one_call: bool,
 }
 
+impl Tool {
+    /// Reads a function's name, description, parameters and strictness; `define` makes its definition of these members.
+    pub(super) fn read(
+        mut function: Fields,
+        define: impl FnOnce(Value) -> Value,
+    ) -> Result<Self, FieldError> {
+        let name = read_name(&mut function)?;
+        let description = function.string("description")?;
+        let parameters_path = function.path_of("parameters");
+        let parameters = function.object("parameters")?;
+        let parameters = parameters.map(|fields| Value::Object(fields.into_rest()));
+        let is_strict = function.boolean("strict")?.unwrap_or(false);
+        let mut members = Map::new();
+        members.insert("name".to_owned(), json!(name));
+        members.extend(description.map(|text| ("description".to_owned(), json!(text))));
+        members.extend(
+            parameters
+                .clone()
+                .map(|schema| ("parameters".to_owned(), schema)),
+        );
+        Ok(Self {
+            definition: define(Value::Object(members)),
+            name,
+            parameters,
+            is_strict,
+            parameters_path,
+        })
+    }
+}
+
 impl Tools {
     /// The tool called `name`.
     pub fn get(&self, name: &str) -> Option<&Tool> {
@@ -67,10 +97,18 @@ impl Tools {
     }
 }
 
-/// Reads `tools`, `tool_choice` and `parallel_tool_calls`.
+/// Reads `tools`, `tool_choice` and `parallel_tool_calls` of a chat.
 pub(super) fn read_tools(body: &mut Fields) -> Result<Tools, FieldError> {
+    read_tools_of(body, read_tool)
+}
+
+/// Reads these fields where `read` knows how a tool is written.
+pub(super) fn read_tools_of(
+    body: &mut Fields,
+    read: fn(String, Value) -> Result<Tool, FieldError>,
+) -> Result<Tools, FieldError> {
     let definitions = body.array("tools")?.unwrap_or_default();
-    let tools = unique(definitions, read_tool)?;
+    let tools = unique(definitions, read)?;
     let choice = read_tool_choice(body, &tools)?;
     let at_most_one_call = body.boolean("parallel_tool_calls")? == Some(false);
     Ok(Tools {
@@ -116,21 +154,10 @@ fn read_tool(path: String, definition: Value) -> Result<Tool, FieldError> {
         None => return Err(FieldError::new(&path, format!("`{path}`: is required"))),
     }
     let path = fields.path_of("function");
-    let Some(mut function) = fields.object("function")? else {
+    let Some(function) = fields.object("function")? else {
         return Err(FieldError::new(&path, format!("`{path}`: is required")));
     };
-    let name = read_name(&mut function)?;
-    let _ = function.string("description")?;
-    let parameters_path = function.path_of("parameters");
-    let parameters = function.object("parameters")?;
-    let is_strict = function.boolean("strict")?.unwrap_or(false);
-    Ok(Tool {
-        definition,
-        name,
-        parameters: parameters.map(|fields| Value::Object(fields.into_rest())),
-        is_strict,
-        parameters_path,
-    })
+    Tool::read(function, |_| definition)
 }
 
 /// Reads `tool_choice`, which may ask for what `tools` has.
@@ -163,7 +190,10 @@ pub(crate) fn check_choice(choice: &ToolChoice, tools: &[Tool]) -> Result<(), Fi
             "`tool_choice`: there are no `tools` to call",
         )),
         ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name == *name) => {
-            let message = format!("`tool_choice`: no tool is called {}", json::quote(name));
+            let message = format!(
+                "`tool_choice`: no tool is called {}",
+                json_text::quote(name)
+            );
             Err(FieldError::new(NAME, message))
         }
         _ => Ok(()),
@@ -197,7 +227,7 @@ pub(crate) fn read_name(fields: &mut Fields) -> Result<String, FieldError> {
     }
     let message = format!(
         "`{path}`: must be 1 to {MAX_NAME_BYTES} letters, digits, `_` or `-`, not {}",
-        json::quote(&name)
+        json_text::quote(&name)
     );
     Err(FieldError::new(path, message))
 }

@@ -1,14 +1,18 @@
 //! How a reply is told apart: which tags begin and end its reasoning, and how it writes tool calls.
 
+use assay_constrain::Constraint;
 use assay_models::TokenId;
 
 /// What a reply may hold beside content. One without any is content from end to end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ReplyFormat {
     /// The block of reasoning that may stand before the content.
     pub reasoning: Option<ReasoningFormat>,
     /// How tools are called; `None` where none may be.
     pub tool_calls: Option<ToolCallFormat>,
+    /// What a call must be from its opening tag on, its closing tag included, where the reply as a whole is not
+    /// constrained; only of formats with tags.
+    pub call_constraint: Option<Constraint>,
     /// Whether the reply ends with its first call.
     pub at_most_one_call: bool,
     /// Tags that are control tokens of the vocabulary, with the text that they are: elsewhere such tokens spell

@@ -179,6 +179,23 @@ impl TextPipeline {
         self.parser.as_ref().map_or(over, ReplyParser::reasoning)
     }
 
+    /// Whether the text ends with a tag that opens a call.
+    pub(crate) fn is_at_call(&self) -> bool {
+        self.parser.as_ref().is_some_and(ReplyParser::is_at_call)
+    }
+
+    /// Whether the text ends within a call.
+    pub(crate) fn is_in_call(&self) -> bool {
+        self.parser.as_ref().is_some_and(ReplyParser::is_in_call)
+    }
+
+    /// The end of the text that may be the begin of a tag.
+    pub(crate) fn held_text(&self) -> String {
+        self.parser
+            .as_ref()
+            .map_or_else(String::new, ReplyParser::held)
+    }
+
     /// Whether a tool call is complete.
     pub(crate) fn has_ended_call(&self) -> bool {
         self.parser

@@ -7,6 +7,7 @@ mod constraints;
 mod draft_model;
 mod draft_rows;
 mod generation;
+mod guide;
 mod invariance;
 mod lifecycle;
 mod limits;

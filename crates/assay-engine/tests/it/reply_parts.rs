@@ -24,6 +24,7 @@ fn format(reasoning: Option<ReasoningFormat>, tool_calls: Option<ToolCallFormat>
     ReplyFormat {
         reasoning,
         tool_calls,
+        call_constraint: None,
         at_most_one_call: false,
         control_tags: vec![(CONTROL, "<|python_tag|>")],
     }

@@ -34,8 +34,18 @@ pub(crate) fn compile(form: &ReplyForm, text: &ModelText) -> Result<Option<Const
     compiled.map_err(|error| refusal(form.path, field, error))
 }
 
+/// What holds for a reply that may call tools.
+#[derive(Debug, Default)]
+pub(crate) struct CallConstraints {
+    /// For the reply as a whole.
+    pub(crate) reply: Option<Constraint>,
+    /// For each call, from its opening tag on.
+    pub(crate) call: Option<Constraint>,
+}
+
 /// Compiles what a chat may reply where calls of tools, in `format`, are read: calls alone where they are forced;
-/// else the form that was asked for, or calls instead.
+/// else the form that was asked for, or calls instead. Where any text may come, a strict tool makes that calls, when
+/// the model makes some, are valid.
 ///
 /// # Errors
 /// As [`compile`], for the tools' schemas as well.
@@ -44,27 +54,33 @@ pub(crate) fn compile_with_tools(
     tools: &Tools,
     format: &ToolCallFormat,
     text: &ModelText,
-) -> Result<Option<Constraint>, ApiError> {
-    let content = if tools.choice.is_forced() {
-        None
+) -> Result<CallConstraints, ApiError> {
+    let compiled = |shape: &Shape| {
+        let compiled = text
+            .constraints()
+            .and_then(|factory| factory.compile_shape(shape));
+        compiled
+            .map(Some)
+            .map_err(|error| refusal("", "tools", error))
+    };
+    let reply = if tools.choice.is_forced() {
+        tool_shapes::calls(tools, format)?
     } else {
-        let Some(content) = content_shape(form)? else {
-            check_not_strict(tools)?;
-            return Ok(None);
-        };
-        Some(content)
+        match content_shape(form)? {
+            Some(content) => Shape::Choice(vec![content, tool_shapes::calls(tools, format)?]),
+            None if tools.tools.iter().any(|tool| tool.is_strict) => {
+                return Ok(CallConstraints {
+                    reply: None,
+                    call: compiled(&tool_shapes::bodies(tools, format)?)?,
+                });
+            }
+            None => return Ok(CallConstraints::default()),
+        }
     };
-    let calls = tool_shapes::calls(tools, format)?;
-    let shape = match content {
-        Some(content) => Shape::Choice(vec![content, calls]),
-        None => calls,
-    };
-    let compiled = text
-        .constraints()
-        .and_then(|factory| factory.compile_shape(&shape));
-    compiled
-        .map(Some)
-        .map_err(|error| refusal("", "tools", error))
+    Ok(CallConstraints {
+        reply: compiled(&reply)?,
+        call: None,
+    })
 }
 
 /// The form of the content where calls may come instead; `None` is any text.
@@ -85,19 +101,6 @@ fn content_shape(form: &ReplyForm) -> Result<Option<Shape>, FieldError> {
             return Err(FieldError::unsupported(form.path, what));
         }
     }))
-}
-
-/// Arguments are only sure to be valid where calls are masked.
-fn check_not_strict(tools: &Tools) -> Result<(), FieldError> {
-    match tools.tools.iter().find(|tool| tool.is_strict) {
-        None => Ok(()),
-        Some(tool) => {
-            let holder = tool.parameters_path.rsplit_once('.');
-            let path = format!("{}.strict", holder.map_or("tools", |(holder, _)| holder));
-            let what = "true with `tool_choice: \"auto\"` (\"required\" and a named tool enforce the schema)";
-            Err(FieldError::unsupported(path, what))
-        }
-    }
 }
 
 /// The refusal of a form that stands at `path`; `field` is what holds it.

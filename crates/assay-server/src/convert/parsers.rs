@@ -90,6 +90,7 @@ impl Parsers {
         ReplyFormat {
             reasoning,
             tool_calls,
+            call_constraint: None,
             at_most_one_call: tools.at_most_one_call,
             control_tags,
         }

@@ -66,9 +66,13 @@ pub(crate) fn chat(
         None | Some((_, 0 | -1)) => room.left()?,
         Some((field, max_tokens)) => room.check(field, max_tokens)?,
     };
-    let constraint = match &prompt.format.tool_calls {
+    let mut format = prompt.format;
+    let constraint = match &format.tool_calls {
         Some(calls) => {
-            constraint::compile_with_tools(&asked.form, &conversation.tools, calls, text)?
+            let tools = &conversation.tools;
+            let compiled = constraint::compile_with_tools(&asked.form, tools, calls, text)?;
+            format.call_constraint = compiled.call;
+            compiled.reply
         }
         None => constraint::compile(&asked.form, text)?,
     };
@@ -83,7 +87,7 @@ pub(crate) fn chat(
     );
     Ok(Request {
         constraint,
-        format: prompt.format,
+        format,
         ..request
     })
 }

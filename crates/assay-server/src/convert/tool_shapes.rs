@@ -19,10 +19,11 @@ pub(crate) fn calls(tools: &Tools, format: &ToolCallFormat) -> Result<Shape, Fie
         _ => true,
     };
     let one = tools.tools.iter().filter(named);
-    let one = one
-        .map(|tool| call(tool, format))
-        .collect::<Result<_, _>>()?;
-    let one = Shape::Choice(one);
+    let one = one.map(|tool| {
+        let (opening, rest) = call(tool, format)?;
+        Ok(Shape::Sequence(vec![literal(opening), rest]))
+    });
+    let one = Shape::Choice(one.collect::<Result<_, FieldError>>()?);
     if tools.at_most_one_call || matches!(tools.choice, ToolChoice::Named(_)) {
         return Ok(one);
     }
@@ -36,7 +37,25 @@ pub(crate) fn calls(tools: &Tools, format: &ToolCallFormat) -> Result<Shape, Fie
     })
 }
 
-fn call(tool: &Tool, format: &ToolCallFormat) -> Result<Shape, FieldError> {
+/// What must follow the opening tag of a call.
+///
+/// # Errors
+/// As [`calls`], or the format has no tags.
+pub(crate) fn bodies(tools: &Tools, format: &ToolCallFormat) -> Result<Shape, FieldError> {
+    if let (ToolCallFormat::Llama3Json { .. }, Some(strict)) =
+        (format, tools.tools.iter().find(|tool| tool.is_strict))
+    {
+        let holder = strict.parameters_path.rsplit_once('.');
+        let path = format!("{}.strict", holder.map_or("tools", |(holder, _)| holder));
+        let what = "true with `tool_choice: \"auto\"` in the way this model writes calls";
+        return Err(FieldError::unsupported(path, what));
+    }
+    let bodies = tools.tools.iter().map(|tool| Ok(call(tool, format)?.1));
+    Ok(Shape::Choice(bodies.collect::<Result<_, FieldError>>()?))
+}
+
+/// How a call of `tool` opens, and what follows.
+fn call(tool: &Tool, format: &ToolCallFormat) -> Result<(&'static str, Shape), FieldError> {
     let name = json!(tool.name);
     let (open, close) = TOOL_CALL_TAGS;
     let json_call = |before: String, after: String| {
@@ -44,19 +63,19 @@ fn call(tool: &Tool, format: &ToolCallFormat) -> Result<Shape, FieldError> {
         Shape::Sequence(parts.into())
     };
     Ok(match format {
-        ToolCallFormat::Hermes => json_call(
-            format!("{open}\n{{\"name\": {name}, \"arguments\": "),
-            format!("}}\n{close}"),
-        ),
-        ToolCallFormat::Llama3Json { .. } => json_call(
-            format!("{{\"name\": {name}, \"parameters\": "),
-            "}".to_owned(),
-        ),
+        ToolCallFormat::Hermes => {
+            let frame = format!("\n{{\"name\": {name}, \"arguments\": ");
+            (open, json_call(frame, format!("}}\n{close}")))
+        }
+        ToolCallFormat::Llama3Json { .. } => {
+            let frame = format!("\"name\": {name}, \"parameters\": ");
+            ("{", json_call(frame, "}".to_owned()))
+        }
         ToolCallFormat::QwenXml => {
-            let mut parts = vec![literal(&format!("{open}\n<function={}>\n", tool.name))];
+            let mut parts = vec![literal(&format!("\n<function={}>\n", tool.name))];
             parts.extend(xml_parameters(tool)?);
             parts.push(literal(&format!("</function>\n{close}")));
-            Shape::Sequence(parts)
+            (open, Shape::Sequence(parts))
         }
     })
 }

@@ -11,6 +11,7 @@ mod fields;
 mod hostile;
 mod joins;
 mod lifecycle;
+mod messages;
 mod models;
 mod named_tokens;
 mod prefix_cache;

@@ -191,8 +191,8 @@ pub(crate) fn comparable(mut reply: Value) -> Value {
         reply[name] = Value::Null;
     }
     let choices = reply["choices"].as_array_mut().into_iter().flatten();
-    let calls = choices.flat_map(|choice| choice["message"]["tool_calls"].as_array_mut());
-    for call in calls.flatten() {
+    let calls = choices.filter_map(|choice| choice["message"].get_mut("tool_calls"));
+    for call in calls.filter_map(Value::as_array_mut).flatten() {
         assert!(
             call["id"]
                 .as_str()

@@ -363,3 +363,45 @@ async fn choices_have_their_own_calls() {
         );
     }
 }
+
+/// A strict tool's arguments are valid where the model may call it and does; text stays free.
+#[tokio::test]
+async fn a_strict_tool_is_strict_where_calls_are_free() {
+    let mut strict = tools();
+    strict[0]["function"]["strict"] = json!(true);
+    let wanted = "{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}";
+    let hermes = format!("Wait.\n<tool_call>\n{wanted}\n</tool_call> and <tool_call>\n{wanted}");
+    let xml = "Wait.\n<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call> and <tool_call>".to_owned();
+    for (template, text) in [(HERMES, hermes), (XML, xml)] {
+        let world = world(template);
+        let more = json!({"tools": strict, "max_tokens": 3000});
+        let reply = check_streams_alike(&world, &with(scored(ask(&text), 1), more.clone())).await;
+        let content = reply["choices"][0]["message"]["content"].as_str();
+        assert!(
+            content.is_some_and(|content| content.starts_with("Wait.\n")),
+            "{reply}"
+        );
+        let calls = calls(&reply);
+        assert!(!calls.is_empty(), "{reply}");
+        for (name, arguments) in calls {
+            let arguments: Value = serde_json::from_str(&arguments).expect("JSON");
+            if name == "weather" {
+                let city = arguments["city"].as_str().expect("text");
+                assert!(["Zürich", "Paris"].contains(&city), "{arguments}");
+                assert!(arguments["days"].is_i64(), "{arguments}");
+            } else {
+                assert_eq!(arguments, json!({}), "{name}");
+            }
+        }
+        // A piece over the edge of the tag would hide the begin of a call from the mask.
+        let over_the_edge = [vocab::encode(b"a<tool_c"), vec![256 + 20]].concat();
+        let body = with(ask_message(&order(&over_the_edge)), more.clone());
+        let reply = check_streams_alike(&world, &body).await;
+        let ids = with(body, json!({"return_token_ids": true}));
+        let ids = world.reply(&ids).await["choices"][0]["token_ids"].clone();
+        assert!(
+            !ids.as_array().expect("ids").contains(&json!(256 + 20)),
+            "{reply}"
+        );
+    }
+}

@@ -35,7 +35,40 @@ fn calls_are_read_as_the_template_writes_them() {
         };
         found.entry(parser).or_default().push(name);
     }
-    let expected: [(&str, &[&str]); 3] = [("hermes", &[]), ("llama3_json", &[]), ("qwen_xml", &[])];
+    let expected: [(&str, &[&str]); 3] = [
+        (
+            "hermes",
+            &[
+                "Bielik-11B-v3.0-Instruct",
+                "MiMo-VL",
+                "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use",
+                "NousResearch-Hermes-3-Llama-3.1-8B-tool_use",
+                "Qwen-QwQ-32B",
+                "Qwen-Qwen2.5-7B-Instruct",
+                "Qwen-Qwen3-0.6B",
+                "Reka-Edge",
+                "ibm-granite-granite-4.0",
+                "ibm-granite-granite-4.1",
+            ],
+        ),
+        (
+            "llama3_json",
+            &[
+                "meta-llama-Llama-3.1-8B-Instruct",
+                "meta-llama-Llama-3.2-3B-Instruct",
+                "meta-llama-Llama-3.3-70B-Instruct",
+            ],
+        ),
+        (
+            "qwen_xml",
+            &[
+                "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+                "Qwen3-Coder",
+                "Qwen3.5-4B",
+                "StepFun3.5-Flash",
+            ],
+        ),
+    ];
     for (parser, names) in expected {
         assert_eq!(
             found.get(parser).map_or(&[][..], Vec::as_slice),

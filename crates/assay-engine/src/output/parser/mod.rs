@@ -180,6 +180,21 @@ impl ReplyParser {
         decisions
     }
 
+    /// Whether all that is held is a tag that opens a call.
+    pub(super) fn is_at_call(&self) -> bool {
+        matches!(self.state, State::Header { num_syntax, .. } if num_syntax == self.held.len())
+    }
+
+    /// Whether what comes next is a call's, or may be.
+    pub(super) fn is_in_call(&self) -> bool {
+        matches!(self.state, State::Header { .. } | State::Body(_))
+    }
+
+    /// The text that has no fate yet.
+    pub(super) fn held(&self) -> String {
+        self.held.iter().collect()
+    }
+
     /// Whatever comes next is content: no tag opens, no separator is dropped.
     pub(super) fn begin_content(&mut self) {
         if let State::Start | State::Separator(Channel::Content) = self.state {
