@@ -302,7 +302,7 @@ async fn s1_o1_o2_o3_random_replies_join() {
 
 /// More than 5,000 replies with another seed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "slow: 6,000 replies; `cargo xtask test --slow` runs it"]
+#[ignore = "slow: 6,000 replies; CONTRIBUTING.md says how to run it"]
 async fn s1_o1_o2_o3_six_thousand_random_replies_join() {
     check_random_replies(NUM_SLOW_CASES, 20_250_102).await;
 }

@@ -4,7 +4,8 @@
 //! character that does not fit refutes it. From then on nothing does: what the model writes as arguments is
 //! passed on as it stands.
 
-use super::{CallStep, ToolCallPiece};
+use super::call::CallStep;
+use crate::output::format::ToolCallPiece;
 
 /// Longest name of a tool and longest key of the outer object, in bytes.
 const MAX_NAME_BYTES: usize = 64;

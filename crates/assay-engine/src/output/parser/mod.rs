@@ -3,75 +3,24 @@
 //! Every character gets one [`Fate`], in order, as soon as nothing later can change it: at once, but for what may
 //! be the begin of a tag or of a call. Tags and the separators after them are syntax: they spell nothing.
 
+mod call;
+mod fate;
 mod json_call;
 mod tag;
 mod xml_call;
 
 use std::collections::VecDeque;
 
-use super::format::{
-    Channel, PYTHON_TAG, ReplyFormat, TOOL_CALL_TAGS, ToolCallFormat, ToolCallPiece,
-};
+use super::format::{Channel, PYTHON_TAG, ReplyFormat, TOOL_CALL_TAGS, ToolCallFormat};
+use call::{Call, CallStep};
+pub(crate) use fate::ReasoningState;
+pub(super) use fate::{Decision, Fate};
 use json_call::JsonCall;
 use tag::{TagMatch, match_tag};
 use xml_call::XmlCall;
 
 /// Blanks that may stand before an opening tag or a bare call; more are content.
 const MAX_BLANKS: usize = 64;
-
-/// What becomes of a character.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fate {
-    /// The part that it belongs to; for syntax, the part that follows it.
-    pub(super) channel: Channel,
-    /// Whether it is a tag's or a separator: in no text.
-    pub(super) is_syntax: bool,
-}
-
-impl Fate {
-    pub(super) const CONTENT: Self = Self {
-        channel: Channel::Content,
-        is_syntax: false,
-    };
-
-    fn text(channel: Channel) -> Self {
-        Self {
-            channel,
-            is_syntax: false,
-        }
-    }
-
-    fn syntax(channel: Channel) -> Self {
-        Self {
-            channel,
-            is_syntax: true,
-        }
-    }
-}
-
-/// The fate of the next undecided character, with what it completed of a tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decision {
-    pub(super) fate: Fate,
-    pub(super) calls: Vec<ToolCallPiece>,
-}
-
-/// Where the block of reasoning stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReasoningState {
-    /// It may still open.
-    Unopened,
-    /// It is open; so many bytes at the text's end may be the begin of its closing tag.
-    Open {
-        /// Bytes of the closing tag.
-        num_matched_bytes: usize,
-    },
-    /// It is closed, or never opens. Whether separators after it are still dropped.
-    Over {
-        /// They are.
-        drops_separators: bool,
-    },
-}
 
 /// Parser of one reply.
 #[derive(Clone, Debug)]
@@ -103,40 +52,6 @@ enum State {
     Body(Call),
     /// A bare call is over: blanks and semicolons are dropped.
     AfterBareCall,
-}
-
-#[derive(Clone, Debug)]
-enum Call {
-    Json(JsonCall),
-    Xml(XmlCall),
-}
-
-/// What a character told of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum CallStep {
-    /// It may still be none.
-    Open,
-    /// It is one; pieces that are complete.
-    Pieces(Vec<ToolCallPiece>),
-    /// It is none. Only before any piece.
-    Refuted,
-}
-
-impl Call {
-    fn push(&mut self, char: char) -> CallStep {
-        match self {
-            Self::Json(call) => call.push(char),
-            Self::Xml(call) => call.push(char),
-        }
-    }
-
-    /// Whether a closing tag here would be text of a value.
-    fn is_inside_value(&self) -> bool {
-        match self {
-            Self::Json(call) => call.is_inside_string(),
-            Self::Xml(call) => call.is_inside_value(),
-        }
-    }
 }
 
 impl ReplyParser {

@@ -2,7 +2,8 @@
 //!
 //! It is a call once its name is known; until then a character that does not fit refutes it.
 
-use super::{CallStep, ToolCallPiece};
+use super::call::CallStep;
+use crate::output::format::ToolCallPiece;
 
 const FUNCTION: &str = "<function=";
 const PARAMETER: &str = "<parameter=";
