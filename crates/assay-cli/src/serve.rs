@@ -86,6 +86,8 @@ pub(crate) async fn serve(
                 .as_secs(),
             system_fingerprint: loaded.system_fingerprint,
             template_date: config.model.template_date,
+            reasoning_parser: config.reasoning_parser,
+            tool_parser: config.tool_parser,
             drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
             limits: Limits::default(),
         },

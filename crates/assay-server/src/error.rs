@@ -236,7 +236,9 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, body) = self.to_reply();
-        let mut response = (status, Json(body)).into_response();
+        let mut response = (status, Json(&body)).into_response();
+        // For the routes whose errors have another envelope.
+        response.extensions_mut().insert(body);
         let headers = response.headers_mut();
         match self {
             Self::QueueFull | Self::Draining | Self::CutOff | Self::EngineStopped => {

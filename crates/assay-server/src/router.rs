@@ -9,7 +9,7 @@ use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::error::ApiError;
 use crate::ignored;
-use crate::layers::{auth, request_id, site};
+use crate::layers::{auth, envelope, request_id, site};
 use crate::routes;
 use crate::state::AppState;
 
@@ -19,6 +19,11 @@ pub fn router(app: AppState) -> Router {
         .route("/v1/chat/completions", post(routes::chat::create))
         .route("/v1/completions", post(routes::completions::create))
         .route("/v1/responses", post(routes::responses::create))
+        .route("/v1/messages", post(routes::messages::create))
+        .route(
+            "/v1/messages/count_tokens",
+            post(routes::messages::count_tokens),
+        )
         .route("/v1/score", post(routes::score::create))
         .route("/tokenize", post(routes::tokenize::tokenize))
         .route("/detokenize", post(routes::tokenize::detokenize))
@@ -32,7 +37,8 @@ pub fn router(app: AppState) -> Router {
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(app.clone(), auth::require_key))
-        .layer(from_fn_with_state(app.clone(), site::refuse_foreign_sites));
+        .layer(from_fn_with_state(app.clone(), site::refuse_foreign_sites))
+        .layer(from_fn(envelope::translate_errors));
     if let Some(cors) = cors(&app.config().cors_origins) {
         router = router.layer(cors);
     }

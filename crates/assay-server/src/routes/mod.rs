@@ -3,6 +3,7 @@
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod health;
+pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod models;
 pub(crate) mod responses;
