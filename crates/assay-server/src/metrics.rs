@@ -44,6 +44,8 @@ pub(crate) struct Metrics {
     finished: Family<Finished, Counter>,
     steps: Counter,
     cancelled: Counter,
+    decisions: Counter,
+    trie_edges: Counter,
     numerical_errors: Counter,
     refused: Counter,
     time_to_first_token: Histogram,
@@ -119,6 +121,8 @@ impl Metrics {
             finished: r.add("vllm:request_success", "Choices that ended, by reason"),
             steps: r.add("assay_steps", "Forward passes"),
             cancelled: r.add("assay_requests_cancelled", "Choices whose client went away"),
+            decisions: r.add("assay_decisions", "Decisions read to their end"),
+            trie_edges: r.add("assay_decision_trie_edges", "Label tokens computed for decisions"),
             numerical_errors: r.add(
                 "assay_numerical_errors",
                 "Requests that failed because a logit was not a number",
@@ -178,6 +182,8 @@ impl Metrics {
             (&self.finished_with("length"), engine.num_finished_length),
             (&self.steps, engine.num_steps),
             (&self.cancelled, engine.num_cancelled),
+            (&self.decisions, engine.num_decisions),
+            (&self.trie_edges, engine.num_trie_edges),
             (&self.numerical_errors, engine.num_numerical_errors),
         ] {
             counter.inner().store(count, Ordering::Relaxed);

@@ -51,6 +51,8 @@ async fn metrics_count_what_happened() {
         "vllm:e2e_request_latency_seconds_count{model_name=\"scripted\"} 2".to_owned(),
         "assay_numerical_errors_total{model_name=\"scripted\"} 0".to_owned(),
         "assay_requests_cancelled_total{model_name=\"scripted\"} 0".to_owned(),
+        "assay_decisions_total{model_name=\"scripted\"} 0".to_owned(),
+        "assay_decision_trie_edges_total{model_name=\"scripted\"} 0".to_owned(),
     ] {
         assert!(text.contains(&line), "{line}\n{text}");
     }
