@@ -4,11 +4,13 @@
 //! number in its range, each fault naming its field); replies are plain serialisable structs.
 #![forbid(unsafe_code)]
 
+pub mod decisions;
 pub mod error;
 pub mod fields;
 pub mod json;
 pub mod openai;
 pub mod score;
+pub mod spelled;
 pub mod tokenize;
 
 pub use error::{ErrorBody, ErrorObject, FieldError};
