@@ -149,7 +149,10 @@ mod tests {
         let object = spelled("{\"a\": {\"b\": [1, 2.0]}, \"\\u0063\": null}");
         let names: Vec<_> = object.members().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a", "c"]);
-        let list = object.member("a").and_then(|a| a.member("b")).expect("there");
+        let list = object
+            .member("a")
+            .and_then(|a| a.member("b"))
+            .expect("there");
         let elements: Vec<_> = list.elements().into_iter().map(Spelled::compact).collect();
         assert_eq!(elements, ["1", "2.0"]);
         assert!(list.members().is_empty() && object.elements().is_empty());

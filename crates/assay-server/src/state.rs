@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_engine::decision::{DecideError, DecisionReading, DecisionRequest};
 use assay_engine::{EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId};
 use assay_tokenizer::{ChatTemplate, Tokenizer};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::body::BodyBudget;
 use crate::config::ServerConfig;
+use crate::convert::decisions::plan::Plan;
+use crate::convert::decisions::prior_cache::PriorCache;
 use crate::convert::reply_shape::ReplyNames;
 use crate::convert::request::{ModelLimits, Work};
 use crate::error::{ApiError, SequenceRoom};
@@ -21,10 +24,13 @@ use crate::metrics::{Metrics, RequestTimer};
 use crate::model_text::ModelText;
 use crate::random::{random_seed, random_u64};
 use crate::reply::{PromptEvent, Reply};
-use crate::sink::output_channel;
+use crate::sink::{OutcomeSink, output_channel};
 
 /// Prompts rendered and tokenised at once; more would only fight for the engine's cores.
 const NUM_TOKENIZERS: usize = 2;
+
+/// What clients of the System One shape call the model unless told otherwise.
+const SYSTEM_ONE_ALIAS: &str = "jev-latest";
 
 /// The served model with all that requests share. Clones are the same server.
 #[derive(Clone)]
@@ -39,6 +45,7 @@ struct Shared {
     lifecycle: Lifecycle,
     body_budget: BodyBudget,
     tokenizing: Arc<Semaphore>,
+    priors: PriorCache,
     next_request: AtomicU64,
     next_reply: AtomicU64,
 }
@@ -70,6 +77,7 @@ impl AppState {
             lifecycle: Lifecycle::new(),
             body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
             tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
+            priors: PriorCache::default(),
             next_request: AtomicU64::new(0),
             next_reply: AtomicU64::new(0),
             config,
@@ -90,6 +98,10 @@ impl AppState {
 
     pub(crate) fn text(&self) -> &ModelText {
         &self.0.text
+    }
+
+    pub(crate) fn priors(&self) -> &PriorCache {
+        &self.0.priors
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -143,6 +155,7 @@ impl AppState {
             config.any_model_name
                 || name == config.model_id
                 || name == "default"
+                || name == SYSTEM_ONE_ALIAS
                 || config.aliases.iter().any(|alias| alias == name)
         };
         match name {
@@ -191,6 +204,46 @@ impl AppState {
             built,
             Reply::new(self.clone(), events, ready, counts, timer, running),
         ))
+    }
+
+    /// Makes a decision's questions and reads them.
+    ///
+    /// # Errors
+    /// The questions do not suit the model, there is no place for them, or reading failed.
+    pub(crate) async fn decide<T, B>(
+        &self,
+        build: B,
+    ) -> Result<(T, Plan, DecisionReading), ApiError>
+    where
+        T: Send + 'static,
+        B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<(T, Plan, DecisionRequest), ApiError>
+            + Send
+            + 'static,
+    {
+        let timer = RequestTimer::start(Arc::clone(&self.0.metrics));
+        let Some(_running) = self.0.lifecycle.begin() else {
+            self.metrics().count_refused();
+            return Err(ApiError::Draining);
+        };
+        let (built, plan, request) = self.with_text(build).await?;
+        let (sink, outcome) = OutcomeSink::channel();
+        match self.0.engine.decide(request, Box::new(sink)) {
+            Ok(()) => {}
+            Err(DecideError::Invalid(error)) => return Err(plan.refusal(&error)),
+            Err(DecideError::Submit(error)) => {
+                let error = ApiError::from(error);
+                if matches!(error, ApiError::QueueFull | ApiError::Draining) {
+                    self.metrics().count_refused();
+                }
+                return Err(error);
+            }
+        }
+        let outcome = outcome
+            .await
+            .map_err(|_| self.cause(ApiError::EngineStopped))?;
+        let reading = outcome.map_err(|error| self.cause(error.into()))?;
+        timer.completed();
+        Ok((built, plan, reading))
     }
 
     /// Events to come, and those that need no engine.
@@ -254,6 +307,7 @@ impl AppState {
                 context_length: u32::try_from(info.full_context_length).unwrap_or(u32::MAX),
             },
             vocab_size: u32::try_from(info.vocab_size).unwrap_or(u32::MAX),
+            max_trie_edges: self.config().limits.max_trie_edges,
         }
     }
 }

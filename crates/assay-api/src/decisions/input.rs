@@ -77,7 +77,8 @@ impl ItemReader<'_> {
             Part::Call(field) => {
                 let name = required(&mut item, "name")?;
                 let text = required(&mut item, field)?;
-                self.calls.insert(required(&mut item, "call_id")?, name.clone());
+                self.calls
+                    .insert(required(&mut item, "call_id")?, name.clone());
                 let kind = ItemKind::ToolCall(name);
                 Item { kind, text }
             }
@@ -85,7 +86,8 @@ impl ItemReader<'_> {
                 let path = item.path_of("call_id");
                 let call_id = required(&mut item, "call_id")?;
                 let Some(name) = self.calls.get(&call_id).cloned() else {
-                    let message = format!("`{path}`: no earlier call has the id {}", quote(&call_id));
+                    let message =
+                        format!("`{path}`: no earlier call has the id {}", quote(&call_id));
                     return Err(FieldError::new(path, message));
                 };
                 let text = self.content(&mut item, "output", spelled)?;
@@ -149,7 +151,9 @@ pub(super) fn read_parts(
             Some("refusal") => required(&mut part, "refusal")?,
             Some("input_json") => {
                 let path = part.path_of("data");
-                let data = part.take("data").ok_or_else(|| FieldError::missing(&path))?;
+                let data = part
+                    .take("data")
+                    .ok_or_else(|| FieldError::missing(&path))?;
                 if !(data.is_object() || data.is_array()) {
                     return Err(wrong_type(&path, "an object or an array of objects", &data));
                 }

@@ -3,12 +3,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::MAX_QUESTIONS;
 use super::input::{read_input, read_parts};
-use super::question::{self, Answers, Choice, ChoiceValue, Level, NUM_CHOICES, NUM_LEVELS, Question};
+use super::question::{
+    self, Answers, Choice, ChoiceValue, Level, NUM_CHOICES, NUM_LEVELS, Question,
+};
 use super::reading::{Boundary, Diagnostics, Reading};
 use super::settings::{DecisionSettings, check_untaken};
 use super::state::State;
-use super::MAX_QUESTIONS;
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
 use crate::json;
@@ -75,12 +77,22 @@ fn read_questions(
     ignored: &mut Vec<String>,
 ) -> Result<Vec<(Option<String>, Question)>, FieldError> {
     let questions = questions.ok_or_else(|| FieldError::missing("questions"))?;
-    question::check_count("questions", "questions", questions.len(), &(1..=MAX_QUESTIONS))?;
+    question::check_count(
+        "questions",
+        "questions",
+        questions.len(),
+        &(1..=MAX_QUESTIONS),
+    )?;
     let spelled = spelled.map(Spelled::elements).unwrap_or_default();
     let mut read = Vec::with_capacity(questions.len());
     for (index, question) in questions.into_iter().enumerate() {
         let spelled = spelled.get(index).copied();
-        read.push(read_question(format!("questions[{index}]"), question, spelled, ignored)?);
+        read.push(read_question(
+            format!("questions[{index}]"),
+            question,
+            spelled,
+            ignored,
+        )?);
     }
     Ok(read)
 }
@@ -115,6 +127,7 @@ fn read_question(
         path,
         instructions: Some(instructions),
         answers,
+        described: None,
     };
     Ok((name, question))
 }
@@ -302,8 +315,8 @@ impl Answer {
                     probability: *probability,
                 });
                 AnswerBody::Choice {
-                    choice: choices[reading.argmax()].value.clone(),
-                    confidence: reading.choice_confidence(),
+                    choice: choices[reading.mode].value.clone(),
+                    confidence: reading.confidence,
                     probabilities: probabilities.collect(),
                 }
             }
@@ -315,8 +328,8 @@ impl Answer {
                     probability: *probability,
                 });
                 AnswerBody::Score {
-                    score: reading.score(),
-                    confidence: reading.score_confidence(),
+                    score: reading.score,
+                    confidence: reading.confidence,
                     probabilities: probabilities.collect(),
                 }
             }

@@ -20,6 +20,15 @@ pub struct Question {
     pub instructions: Option<String>,
     /// What may be answered.
     pub answers: Answers,
+    /// What the options are, where the question says so instead of listing them: `an integer from 0 to 99`.
+    pub described: Option<String>,
+}
+
+impl Question {
+    /// Whether the options stand in the question in an order that could be another.
+    pub fn has_free_order(&self) -> bool {
+        self.described.is_none() && !matches!(self.answers, Answers::Score(_))
+    }
 }
 
 /// What may be answered.
@@ -119,7 +128,8 @@ pub(super) fn check_distinct(choices: &[Choice]) -> Result<(), FieldError> {
     for choice in choices {
         let path = &choice.path;
         if choice.value.text().is_empty() {
-            let message = format!("`{path}`: must not be empty: an option is answered by its words");
+            let message =
+                format!("`{path}`: must not be empty: an option is answered by its words");
             return Err(FieldError::new(path, message));
         }
         if let Some(first) = by_text.insert(choice.value.text(), choice) {

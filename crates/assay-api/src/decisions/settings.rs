@@ -68,10 +68,15 @@ impl DecisionSettings {
             Some(mut debias) => {
                 let rotations = debias.integer("rotations", 1..=MAX_ROTATIONS)?;
                 check_untaken(&debias)?;
-                rotations.and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
+                rotations
+                    .and_then(|count| u32::try_from(count).ok())
+                    .unwrap_or(1)
             }
         };
-        if body.take("receipt").is_some_and(|value| value != json!(false)) {
+        if body
+            .take("receipt")
+            .is_some_and(|value| value != json!(false))
+        {
             return Err(FieldError::unsupported("receipt", "this value"));
         }
         Ok(Self {

@@ -6,7 +6,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::MAX_QUESTIONS;
-use super::question::{self, Answers, Choice, ChoiceValue, Level, NUM_CHOICES, NUM_LEVELS, Question};
+use super::question::{
+    self, Answers, Choice, ChoiceValue, Level, NUM_CHOICES, NUM_LEVELS, Question,
+};
 use super::reading::{Boundary, Diagnostics, Reading};
 use super::settings::{DecisionSettings, check_untaken};
 use super::state::{State, text_or_json};
@@ -57,15 +59,28 @@ impl SystemOneRequest {
     fn read(bytes: &[u8], ids: &mut Vec<String>) -> Result<Self, FieldError> {
         let mut body = Fields::new("", json::parse(bytes)?)?;
         let spelled = Spelled::of_body(bytes);
-        let state = body.take("state").ok_or_else(|| FieldError::missing("state"))?;
+        let state = body
+            .take("state")
+            .ok_or_else(|| FieldError::missing("state"))?;
         let spelled_state = spelled.and_then(|body| body.member("state"));
         let state = State::Text(text_or_json("state", &state, spelled_state)?);
         let questions = match body.take("questions") {
             Some(Value::Object(questions)) => questions,
-            Some(other) => return Err(wrong_type("questions", "an object of questions by id", &other)),
+            Some(other) => {
+                return Err(wrong_type(
+                    "questions",
+                    "an object of questions by id",
+                    &other,
+                ));
+            }
             None => return Err(FieldError::missing("questions")),
         };
-        question::check_count("questions", "questions", questions.len(), &(1..=MAX_QUESTIONS))?;
+        question::check_count(
+            "questions",
+            "questions",
+            questions.len(),
+            &(1..=MAX_QUESTIONS),
+        )?;
         let spelled = spelled.and_then(|body| body.member("questions"));
         let spelled = spelled.map(Spelled::members).unwrap_or_default();
         let mut read = Vec::with_capacity(questions.len());
@@ -96,7 +111,10 @@ impl SystemOneRequest {
 
     /// Ids of the questions, in order.
     pub fn ids(&self) -> Vec<String> {
-        self.questions.iter().map(|named| named.id.clone()).collect()
+        self.questions
+            .iter()
+            .map(|named| named.id.clone())
+            .collect()
     }
 }
 
@@ -107,7 +125,11 @@ fn read_question(
 ) -> Result<NamedQuestion, FieldError> {
     let path = format!("questions.{id}");
     let mut fields = Fields::new(path.clone(), question)?;
-    let kinds = [("noul", Kind::Noul), ("choice", Kind::Choice), ("score", Kind::Score)];
+    let kinds = [
+        ("noul", Kind::Noul),
+        ("choice", Kind::Choice),
+        ("score", Kind::Score),
+    ];
     let kind = fields.choice("type", &kinds)?;
     let kind = kind.ok_or_else(|| FieldError::missing(fields.path_of("type")))?;
     let instructions_path = fields.path_of("instructions");
@@ -129,7 +151,13 @@ fn read_question(
         Kind::Score => criteria.levels(&mut legend)?,
     };
     let says_nothing = instructions.is_none()
-        && matches!(answers, Answers::YesNo { yes: None, no: None });
+        && matches!(
+            answers,
+            Answers::YesNo {
+                yes: None,
+                no: None
+            }
+        );
     if says_nothing {
         return Err(FieldError::missing(instructions_path));
     }
@@ -137,6 +165,7 @@ fn read_question(
         path,
         instructions,
         answers,
+        described: None,
     };
     Ok(NamedQuestion {
         id,
@@ -334,16 +363,16 @@ impl Answer {
             Answers::Choice(choices) => {
                 let names = choices.iter().map(|choice| choice.value.text().to_owned());
                 AnswerBody::Choice {
-                    choice: choices[reading.argmax()].value.text().to_owned(),
+                    choice: choices[reading.mode].value.text().to_owned(),
                     probabilities: Ordered(names.zip(probabilities).collect()),
-                    confidence: reading.choice_confidence(),
+                    confidence: reading.confidence,
                 }
             }
             Answers::Score(_) => AnswerBody::Score {
-                score: reading.score(),
+                score: reading.score,
                 legend: Ordered(numbered().zip(named.legend.iter().cloned()).collect()),
                 probabilities: Ordered(numbered().zip(probabilities).collect()),
-                confidence: reading.score_confidence(),
+                confidence: reading.confidence,
             },
         };
         Self {

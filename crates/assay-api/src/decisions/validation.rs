@@ -98,9 +98,14 @@ fn steps(param: &str, ids: &[String]) -> Vec<Step> {
 /// `name[3]` as a name and an index; nothing of an empty text.
 fn indexed(text: &str) -> Vec<Step> {
     let mut parts = text.split(['[', ']']).filter(|part| !part.is_empty());
-    let mut way: Vec<Step> = parts.next().map(|name| Step::Name(name.to_owned())).into_iter().collect();
+    let mut way: Vec<Step> = parts
+        .next()
+        .map(|name| Step::Name(name.to_owned()))
+        .into_iter()
+        .collect();
     way.extend(parts.map(|part| {
-        part.parse().map_or_else(|_| Step::Name(part.to_owned()), Step::Index)
+        part.parse()
+            .map_or_else(|_| Step::Name(part.to_owned()), Step::Index)
     }));
     way
 }
@@ -118,9 +123,18 @@ mod tests {
             ("questions", json!(["body", "questions"])),
             ("questions.q", json!(["body", "questions", "q"])),
             ("questions.q.2", json!(["body", "questions", "q.2"])),
-            ("questions.q.2.type", json!(["body", "questions", "q.2", "type"])),
-            ("questions.q.criteria[3]", json!(["body", "questions", "q", "criteria", 3])),
-            ("questions.a b.criteria.v1.0 [x]", json!(["body", "questions", "a b", "criteria", "v1.0 [x]"])),
+            (
+                "questions.q.2.type",
+                json!(["body", "questions", "q.2", "type"]),
+            ),
+            (
+                "questions.q.criteria[3]",
+                json!(["body", "questions", "q", "criteria", 3]),
+            ),
+            (
+                "questions.a b.criteria.v1.0 [x]",
+                json!(["body", "questions", "a b", "criteria", "v1.0 [x]"]),
+            ),
             ("debias.rotations", json!(["body", "debias", "rotations"])),
         ] {
             let errors = ValidationErrors::new(&FieldError::missing(param), &ids);

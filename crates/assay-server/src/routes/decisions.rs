@@ -1,0 +1,37 @@
+//! `POST /v1/decisions`.
+
+use assay_api::decisions::openai::DecisionRequest;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+
+use crate::body::JsonBody;
+use crate::convert::decisions::openai;
+use crate::convert::decisions::plan::Plan;
+use crate::error::ApiError;
+use crate::ignored;
+use crate::state::AppState;
+
+pub(crate) async fn create(
+    State(app): State<AppState>,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let request = DecisionRequest::from_json(&body.bytes)?;
+    app.check_model(request.model.as_deref())?;
+    // Nothing is drawn, so no seed is used.
+    let names = app.reply_names("dec", Some(0));
+    let worker = app.clone();
+    let read = app.decide(move |text, limits| {
+        let asks = openai::asks(&request);
+        let priors = worker.priors();
+        let planned = Plan::new(&asks, &request.settings, "input", text, priors, limits);
+        planned.map(|(plan, asked)| (request, plan, asked))
+    });
+    let (request, plan, read) = read.await?;
+    drop(body);
+    let outcomes = plan.outcomes(&read, app.priors())?;
+    let unknown = request.ignored.clone();
+    let mut response = Json(openai::reply(request, outcomes, &read, names)).into_response();
+    ignored::list(&unknown, &mut response);
+    Ok(response)
+}
