@@ -26,6 +26,10 @@ pub fn router(app: AppState) -> Router {
             post(routes::decisions::create).layer(decompression()),
         )
         .route(
+            "/v1/decide",
+            post(routes::decide::create).layer(decompression()),
+        )
+        .route(
             "/v1/systemone",
             post(routes::systemone::create).layer(decompression()),
         )

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_engine::decision::{DecideError, DecisionReading, DecisionRequest};
-use assay_engine::{EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId};
+use assay_engine::{
+    EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId, SubmitError,
+};
 use assay_tokenizer::{ChatTemplate, Tokenizer};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::body::BodyBudget;
 use crate::config::ServerConfig;
-use crate::convert::decisions::plan::Plan;
 use crate::convert::decisions::prior_cache::PriorCache;
 use crate::convert::reply_shape::ReplyNames;
 use crate::convert::request::{ModelLimits, Work};
@@ -24,7 +24,7 @@ use crate::metrics::{Metrics, RequestTimer};
 use crate::model_text::ModelText;
 use crate::random::{random_seed, random_u64};
 use crate::reply::{PromptEvent, Reply};
-use crate::sink::{OutcomeSink, output_channel};
+use crate::sink::output_channel;
 
 /// Prompts rendered and tokenised at once; more would only fight for the engine's cores.
 const NUM_TOKENIZERS: usize = 2;
@@ -104,7 +104,15 @@ impl AppState {
         &self.0.priors
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub(crate) fn engine(&self) -> &EngineHandle {
+        &self.0.engine
+    }
+
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
+        &self.0.lifecycle
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.0.metrics
     }
 
@@ -206,46 +214,6 @@ impl AppState {
         ))
     }
 
-    /// Makes a decision's questions and reads them.
-    ///
-    /// # Errors
-    /// The questions do not suit the model, there is no place for them, or reading failed.
-    pub(crate) async fn decide<T, B>(
-        &self,
-        build: B,
-    ) -> Result<(T, Plan, DecisionReading), ApiError>
-    where
-        T: Send + 'static,
-        B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<(T, Plan, DecisionRequest), ApiError>
-            + Send
-            + 'static,
-    {
-        let timer = RequestTimer::start(Arc::clone(&self.0.metrics));
-        let Some(_running) = self.0.lifecycle.begin() else {
-            self.metrics().count_refused();
-            return Err(ApiError::Draining);
-        };
-        let (built, plan, request) = self.with_text(build).await?;
-        let (sink, outcome) = OutcomeSink::channel();
-        match self.0.engine.decide(request, Box::new(sink)) {
-            Ok(()) => {}
-            Err(DecideError::Invalid(error)) => return Err(plan.refusal(&error)),
-            Err(DecideError::Submit(error)) => {
-                let error = ApiError::from(error);
-                if matches!(error, ApiError::QueueFull | ApiError::Draining) {
-                    self.metrics().count_refused();
-                }
-                return Err(error);
-            }
-        }
-        let outcome = outcome
-            .await
-            .map_err(|_| self.cause(ApiError::EngineStopped))?;
-        let reading = outcome.map_err(|error| self.cause(error.into()))?;
-        timer.completed();
-        Ok((built, plan, reading))
-    }
-
     /// Events to come, and those that need no engine.
     fn hand_over(
         &self,
@@ -271,13 +239,18 @@ impl AppState {
         let with_sinks = std::iter::zip(requests, sinks)
             .map(|((_, request), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
         if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {
-            let error = ApiError::from(error);
-            if matches!(error, ApiError::QueueFull | ApiError::Draining) {
-                self.metrics().count_refused();
-            }
-            return Err(error);
+            return Err(self.not_taken(error));
         }
         Ok((events, ready))
+    }
+
+    /// Why the engine did not take work, counted where it is for want of room.
+    pub(crate) fn not_taken(&self, error: SubmitError) -> ApiError {
+        let error = ApiError::from(error);
+        if matches!(error, ApiError::QueueFull | ApiError::Draining) {
+            self.metrics().count_refused();
+        }
+        error
     }
 
     /// Runs what needs the model's words off the threads that serve connections, as it takes as long as its

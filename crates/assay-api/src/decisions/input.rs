@@ -13,19 +13,20 @@ use crate::spelled::Spelled;
 /// Most items of one input.
 const MAX_ITEMS: usize = 4_096;
 
-/// Takes `input` from a body.
-pub(super) fn read_input(
-    body: &mut Fields,
+/// Reads the field `name`, which holds `input`.
+pub(super) fn read_items(
+    name: &str,
+    input: Option<Value>,
     spelled: Option<Spelled<'_>>,
     ignored: &mut Vec<String>,
 ) -> Result<State, FieldError> {
-    let items = match body.take("input") {
-        None => return Err(FieldError::missing("input")),
+    let items = match input {
+        None => return Err(FieldError::missing(name)),
         Some(Value::String(text)) => return Ok(State::Text(text)),
         Some(Value::Array(items)) => items,
-        Some(other) => return Err(wrong_type("input", "a string or an array of items", &other)),
+        Some(other) => return Err(wrong_type(name, "a string or an array of items", &other)),
     };
-    super::question::check_count("input", "items", items.len(), &(1..=MAX_ITEMS))?;
+    super::question::check_count(name, "items", items.len(), &(1..=MAX_ITEMS))?;
     let spelled = spelled.map(Spelled::elements).unwrap_or_default();
     let mut reader = ItemReader {
         calls: BTreeMap::new(),
@@ -33,7 +34,7 @@ pub(super) fn read_input(
     };
     let mut read = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
-        let fields = Fields::new(format!("input[{index}]"), item)?;
+        let fields = Fields::new(format!("{name}[{index}]"), item)?;
         read.push(reader.read(fields, spelled.get(index).copied())?);
     }
     Ok(match <[Item; 1]>::try_from(read) {

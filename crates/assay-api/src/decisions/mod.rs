@@ -1,10 +1,12 @@
 //! Typed decisions: a state and questions whose answers are distributions. One neutral form of questions and
 //! readings, and a file for each dialect that is read into it and written from it.
 
-pub mod input;
+pub mod decide;
+mod input;
 pub mod openai;
 pub mod question;
 pub mod reading;
+pub mod schema;
 pub mod settings;
 pub mod state;
 pub mod systemone;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::MAX_QUESTIONS;
-use super::input::{read_input, read_parts};
+use super::input::{read_items, read_parts};
 use super::question::{
     self, Answers, Choice, ChoiceValue, Level, NUM_CHOICES, NUM_LEVELS, Question,
 };
@@ -52,7 +52,7 @@ impl DecisionRequest {
         let mut ignored = Vec::new();
         let model = body.string("model")?;
         let spelled_input = spelled.and_then(|body| body.member("input"));
-        let state = read_input(&mut body, spelled_input, &mut ignored)?;
+        let state = read_items("input", body.take("input"), spelled_input, &mut ignored)?;
         let questions = body.array("questions")?;
         let spelled = spelled.and_then(|body| body.member("questions"));
         let questions = read_questions(questions, spelled, &mut ignored)?;

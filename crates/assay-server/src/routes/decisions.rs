@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::body::JsonBody;
 use crate::convert::decisions::openai;
-use crate::convert::decisions::plan::Plan;
+use crate::deciding::Deciding;
 use crate::error::ApiError;
 use crate::ignored;
 use crate::state::AppState;
@@ -20,18 +20,13 @@ pub(crate) async fn create(
     app.check_model(request.model.as_deref())?;
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("dec", Some(0));
-    let worker = app.clone();
-    let read = app.decide(move |text, limits| {
-        let asks = openai::asks(&request);
-        let priors = worker.priors();
-        let planned = Plan::new(&asks, &request.settings, "input", text, priors, limits);
-        planned.map(|(plan, asked)| (request, plan, asked))
-    });
-    let (request, plan, read) = read.await?;
+    let asks = openai::asks(&request);
     drop(body);
-    let outcomes = plan.outcomes(&read, app.priors())?;
+    let deciding = Deciding::begin(&app)?;
+    let (outcomes, counts) = deciding.read(asks, &request.settings, "input").await?;
+    deciding.complete();
     let unknown = request.ignored.clone();
-    let mut response = Json(openai::reply(request, outcomes, &read, names)).into_response();
+    let mut response = Json(openai::reply(request, outcomes, counts, names)).into_response();
     ignored::list(&unknown, &mut response);
     Ok(response)
 }

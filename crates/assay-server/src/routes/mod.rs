@@ -2,6 +2,7 @@
 
 pub(crate) mod chat;
 pub(crate) mod completions;
+pub(crate) mod decide;
 pub(crate) mod decisions;
 pub(crate) mod health;
 pub(crate) mod metrics;

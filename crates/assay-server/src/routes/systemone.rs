@@ -9,8 +9,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::body::JsonBody;
-use crate::convert::decisions::plan::Plan;
 use crate::convert::decisions::systemone;
+use crate::deciding::Deciding;
 use crate::error::ApiError;
 use crate::ignored;
 use crate::state::AppState;
@@ -42,17 +42,12 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("so", Some(0));
-    let worker = app.clone();
-    let read = app.decide(move |text, limits| {
-        let asks = systemone::asks(&request);
-        let priors = worker.priors();
-        let planned = Plan::new(&asks, &request.settings, "state", text, priors, limits);
-        planned.map(|(plan, asked)| (request, plan, asked))
-    });
-    let (request, plan, read) = read.await?;
+    let asks = systemone::asks(&request);
     drop(body);
-    let outcomes = plan.outcomes(&read, app.priors())?;
-    let mut response = Json(systemone::reply(&request, outcomes, &read, names)).into_response();
+    let deciding = Deciding::begin(app)?;
+    let (outcomes, counts) = deciding.read(asks, &request.settings, "state").await?;
+    deciding.complete();
+    let mut response = Json(systemone::reply(&request, outcomes, counts, names)).into_response();
     ignored::list(&request.ignored, &mut response);
     Ok(response)
 }

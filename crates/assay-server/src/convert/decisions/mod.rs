@@ -5,5 +5,7 @@ pub(crate) mod openai;
 pub(crate) mod plan;
 pub(crate) mod prior_cache;
 pub(crate) mod prompt;
+pub(crate) mod schema;
 pub(crate) mod systemone;
+pub(crate) mod usage;
 mod wording;

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use assay_api::decisions::openai::{
-    Answer, Decision, DecisionRequest, DecisionUsage, InputTokensDetails, OutputTokensDetails,
-};
-use assay_engine::decision::DecisionReading;
+use assay_api::decisions::openai::{Answer, Decision, DecisionRequest};
 
 use super::plan::{Ask, Outcome};
 use super::prompt::PROMPT_FORMAT;
+use super::usage::Counts;
 use super::wording::state_text;
 use crate::convert::reply_shape::ReplyNames;
 
@@ -24,7 +22,7 @@ pub(crate) fn asks(request: &DecisionRequest) -> Vec<Ask> {
 pub(crate) fn reply(
     request: DecisionRequest,
     outcomes: Vec<Outcome>,
-    read: &DecisionReading,
+    counts: Counts,
     names: ReplyNames,
 ) -> Decision {
     let pairs = request.questions.into_iter().zip(outcomes);
@@ -36,23 +34,8 @@ pub(crate) fn reply(
         created: names.created,
         model: names.model,
         answers: answers.collect(),
-        usage: usage(read),
+        usage: counts.openai(),
         system_fingerprint: names.system_fingerprint,
         prompt_format: PROMPT_FORMAT.to_owned(),
-    }
-}
-
-/// Token counts of one reading.
-pub(crate) fn usage(read: &DecisionReading) -> DecisionUsage {
-    let (input_tokens, output_tokens) = (u64::from(read.prompt_tokens), u64::from(read.trie_edges));
-    DecisionUsage {
-        input_tokens,
-        input_tokens_details: InputTokensDetails {
-            cache_write_tokens: 0,
-            cached_tokens: u64::from(read.cached_tokens),
-        },
-        output_tokens,
-        output_tokens_details: OutputTokensDetails::default(),
-        total_tokens: input_tokens + output_tokens,
     }
 }

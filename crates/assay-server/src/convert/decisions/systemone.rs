@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use assay_api::decisions::systemone::{
-    Answer, Ordered, SystemOneRequest, SystemOneResponse, SystemOneUsage,
-};
-use assay_engine::decision::DecisionReading;
+use assay_api::decisions::systemone::{Answer, Ordered, SystemOneRequest, SystemOneResponse};
 
 use super::plan::{Ask, Outcome};
 use super::prompt::PROMPT_FORMAT;
+use super::usage::Counts;
 use super::wording::state_text;
 use crate::convert::reply_shape::ReplyNames;
 
@@ -24,7 +22,7 @@ pub(crate) fn asks(request: &SystemOneRequest) -> Vec<Ask> {
 pub(crate) fn reply(
     request: &SystemOneRequest,
     outcomes: Vec<Outcome>,
-    read: &DecisionReading,
+    counts: Counts,
     names: ReplyNames,
 ) -> SystemOneResponse {
     let pairs = request.questions.iter().zip(outcomes);
@@ -33,11 +31,7 @@ pub(crate) fn reply(
     SystemOneResponse {
         model: names.model,
         answers: Ordered(answers.collect()),
-        usage: SystemOneUsage {
-            input_tokens: u64::from(read.prompt_tokens),
-            output_tokens: u64::from(read.trie_edges),
-            x_cached_tokens: u64::from(read.cached_tokens),
-        },
+        usage: counts.system_one(),
         x_id: names.id,
         x_system_fingerprint: names.system_fingerprint,
         x_prompt_format: PROMPT_FORMAT.to_owned(),
