@@ -3,11 +3,19 @@
 //! A tokenizer may cut prompt and label together otherwise than the prompt alone. Then the question's prompt ends
 //! where all of them still agree, and what was taken back is healed: see [`LabelQuestion::healed_bytes`].
 
+use std::collections::BTreeMap;
+
 use assay_models::TokenId;
-use assay_tokenizer::{Tokenizer, TokenizerError};
+use assay_tokenizer::{EncodeOptions, SpecialText, SpecialTokens, Tokenizer, TokenizerError};
 use thiserror::Error;
 
 use super::request::LabelQuestion;
+
+/// Control tokens in a prompt are meant; what comes in front of it is the caller's to say.
+const PROMPT: EncodeOptions = EncodeOptions {
+    add_special: SpecialTokens::Omit,
+    parse_special: SpecialText::Parse,
+};
 
 /// A prompt's text as it is encoded: control tokens in it are meant, words that look like them were marked by
 /// [`Tokenizer::mark_literal`].
@@ -50,6 +58,50 @@ pub fn tokenize_labels(
     labels: &[&str],
     end_token_ids: &[TokenId],
 ) -> Result<LabelQuestion, LabelError> {
-    let _ = (tokenizer, prompt, labels, end_token_ids);
-    Err(LabelError::EmptyPrompt)
+    if end_token_ids.is_empty() {
+        return Err(LabelError::NoEnd);
+    }
+    if let Some(index) = labels.iter().position(|label| label.is_empty()) {
+        return Err(LabelError::Empty(index));
+    }
+    let (structure, words) = tokenizer.split_behind_structure(prompt.text);
+    let mut prompt_token_ids = Vec::from_iter(prompt.bos);
+    prompt_token_ids.extend(tokenizer.encode(structure, PROMPT)?);
+    let words_alone = tokenizer.encode(words, PROMPT)?;
+    let joint: Vec<Vec<TokenId>> = labels
+        .iter()
+        .map(|label| tokenizer.encode(&tokenizer.join_literal(words, label), PROMPT))
+        .collect::<Result<_, _>>()?;
+    let num_common = joint
+        .iter()
+        .map(|joint| num_shared(joint, &words_alone))
+        .min()
+        .unwrap_or(words_alone.len());
+    prompt_token_ids.extend_from_slice(&words_alone[..num_common]);
+    if prompt_token_ids.is_empty() {
+        return Err(LabelError::EmptyPrompt);
+    }
+    let labels: Vec<Vec<TokenId>> = joint
+        .into_iter()
+        .map(|mut joint| joint.split_off(num_common))
+        .collect();
+    let mut first_of: BTreeMap<&[TokenId], usize> = BTreeMap::new();
+    for (index, label) in labels.iter().enumerate() {
+        if label.is_empty() {
+            return Err(LabelError::Empty(index));
+        }
+        if let Some(first) = first_of.insert(label, index) {
+            return Err(LabelError::Duplicate(first, index));
+        }
+    }
+    Ok(LabelQuestion {
+        prompt_token_ids,
+        labels,
+        end_token_ids: end_token_ids.to_vec(),
+        healed_bytes: tokenizer.decode(&words_alone[num_common..]),
+    })
+}
+
+fn num_shared(a: &[TokenId], b: &[TokenId]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

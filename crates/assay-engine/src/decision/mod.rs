@@ -9,13 +9,21 @@
 //! [`tokenize_labels`] makes a question of a prompt's text; [`distribution`] and [`debias`] are what callers do with the
 //! readings, as pure functions. Nothing here knows a wire format, a template or a JSON type.
 
+pub(crate) mod active;
+mod assemble;
 mod codes;
 pub mod debias;
 pub mod distribution;
 mod ends;
+mod healing;
 mod labels;
+pub(crate) mod plan;
+pub(crate) mod read;
 mod reading;
 mod request;
+mod stage;
+mod tree;
+mod trie;
 
 pub use codes::code_labels;
 pub use ends::{Ending, end_token_ids};

@@ -1,6 +1,6 @@
 //! What a caller asks: prompts and the labels that may follow each.
 
-use assay_models::{ModelInfo, TokenId};
+use assay_models::TokenId;
 use thiserror::Error;
 
 use super::reading::DecisionReading;
@@ -93,18 +93,23 @@ pub enum InvalidDecision {
         /// What is wrong with it.
         fault: LabelFault,
     },
-    /// Prompt and label together pass what one sequence can hold.
+    /// Its prompt shares not even its first token with the others', so nothing is gained by one request.
     #[error(
-        "questions[{question}]: {prompt_tokens} prompt tokens and a label of {label_tokens} pass the limit of {limit_tokens}"
+        "questions[{question}].prompt_token_ids: it begins unlike the others; ask it in a request of its own"
     )]
-    TooLong {
+    NothingShared {
         /// Index of the question.
         question: usize,
-        /// Tokens of the prompt.
-        prompt_tokens: usize,
-        /// Tokens of its longest label.
-        label_tokens: usize,
-        /// The context, or what the KV pool holds of a path with its forks where that is smaller.
+    },
+    /// The longest prompt with its label passes what one sequence can hold, or the KV pool cannot hold one path of
+    /// the request with the copies that it forks from.
+    #[error(
+        "questions: a prompt and label of {num_tokens} tokens pass the limit of {limit_tokens}"
+    )]
+    TooLong {
+        /// Tokens of the longest path.
+        num_tokens: usize,
+        /// The context, or what the KV pool has room for where that is smaller.
         limit_tokens: usize,
     },
     /// More label edges than the request may have.
@@ -152,16 +157,4 @@ pub trait DecisionSink: Send {
 
     /// Whether nobody listens any more; polled every step. The decision's place and blocks are free within one.
     fn is_gone(&self) -> bool;
-}
-
-impl DecisionRequest {
-    /// Checks every field but lengths, which depend on the pool as well, and the number of edges, which the trie's
-    /// building counts.
-    ///
-    /// # Errors
-    /// The first value outside its documented range.
-    pub fn validate(&self, model: &ModelInfo) -> Result<(), InvalidDecision> {
-        let _ = model;
-        Ok(())
-    }
 }
