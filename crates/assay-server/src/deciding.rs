@@ -53,18 +53,26 @@ impl Deciding {
         let planned = self.app.with_text(move |text, limits| {
             Plan::new(&asks, &settings, state_field, text, app.priors(), limits)
         });
-        let (plan, request) = planned.await?;
-        let (sink, outcome) = OutcomeSink::channel();
-        match self.app.engine().decide(request, Box::new(sink)) {
-            Ok(()) => {}
-            Err(DecideError::Invalid(error)) => return Err(plan.refusal(&error)),
-            Err(DecideError::Submit(error)) => return Err(self.app.not_taken(error)),
+        let (plan, requests) = planned.await?;
+        let mut pending = Vec::with_capacity(requests.len());
+        for (index, request) in requests.into_iter().enumerate() {
+            let (sink, outcome) = OutcomeSink::channel();
+            match self.app.engine().decide(request, Box::new(sink)) {
+                Ok(()) => pending.push(outcome),
+                Err(DecideError::Invalid(error)) => return Err(plan.refusal(index, &error)),
+                Err(DecideError::Submit(error)) => return Err(self.app.not_taken(error)),
+            }
         }
-        let outcome = outcome.await;
-        let outcome = outcome.map_err(|_| self.app.cause(ApiError::EngineStopped))?;
-        let reading = outcome.map_err(|error| self.app.cause(error.into()))?;
-        let outcomes = plan.outcomes(&reading, self.app.priors())?;
-        Ok((outcomes, Counts::of(&reading)))
+        let mut counts = Counts::default();
+        let mut readings = Vec::with_capacity(pending.len());
+        for outcome in pending {
+            let outcome = outcome.await;
+            let outcome = outcome.map_err(|_| self.app.cause(ApiError::EngineStopped))?;
+            let reading = outcome.map_err(|error| self.app.cause(error.into()))?;
+            counts.add(Counts::of(&reading));
+            readings.push(reading);
+        }
+        Ok((plan.outcomes(readings, self.app.priors())?, counts))
     }
 
     /// Ends the decision's time.

@@ -30,7 +30,7 @@ use crate::sink::output_channel;
 const NUM_TOKENIZERS: usize = 2;
 
 /// What clients of the System One shape call the model unless told otherwise.
-const SYSTEM_ONE_ALIAS: &str = "jev-latest";
+pub(crate) const SYSTEM_ONE_ALIAS: &str = "jev-latest";
 
 /// The served model with all that requests share. Clones are the same server.
 #[derive(Clone)]

@@ -27,7 +27,7 @@ pub use conversation::Conversation;
 pub use generation::{GenerationParams, LogprobsMode, NamedTokens, ReplyLogprobs, StreamOptions};
 pub use logprobs::{Alternative, ChoiceLogprobs, LogprobEntry};
 pub use message::{ChatMessage, Content, Role};
-pub use models::{Model, ModelList};
+pub use models::{Model, ModelCard, ModelList};
 pub use prompt_logprobs::{PromptLogprob, PromptLogprobs, PromptPosition};
 pub use request::ChatCompletionRequest;
 pub use response_format::{ReplyForm, ResponseFormat};

@@ -44,8 +44,17 @@ pub(super) fn day_number(text: &str) -> Option<i64> {
     is_valid.then_some(days_before_year(year) + days_before_month(year, month)? + day - 1)
 }
 
+/// Days from 0001-01-01 to 1970-01-01.
+const UNIX_EPOCH: i64 = 719_162;
+
+/// `YYYY-MM-DD` of the day that is so many seconds after the beginning of 1970.
+pub fn unix_date(seconds: u64) -> String {
+    let days = i64::try_from(seconds / 86_400).unwrap_or(0);
+    date_text(UNIX_EPOCH + days)
+}
+
 /// `YYYY-MM-DD` of a day that is `days` after 0001-01-01, for years up to 9999.
-pub fn date_text(days: i64) -> String {
+pub(super) fn date_text(days: i64) -> String {
     // A year has 365.2425 days on average: the guess is at most one off.
     let mut year = days * 400 / 146_097 + 1;
     while days_before_year(year + 1) <= days {
@@ -80,8 +89,8 @@ mod tests {
         for day in first..=last {
             assert_eq!(day_number(&date_text(day)), Some(day), "{day}");
         }
-        // 1970-01-01 is day 719,162 after 0001-01-01.
-        assert_eq!(day_number("1970-01-01"), Some(719_162));
+        assert_eq!(day_number("1970-01-01"), Some(UNIX_EPOCH));
+        assert_eq!(unix_date(1_700_000_000), "2023-11-14");
         for text in [
             "2023-02-29",
             "1900-02-29",

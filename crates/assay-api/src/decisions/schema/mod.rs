@@ -8,7 +8,7 @@ mod read;
 
 use serde_json::Value;
 
-pub use calendar::date_text;
+pub use calendar::unix_date;
 pub use read::{STOP, read_schema};
 
 use super::question::Question;

@@ -82,6 +82,7 @@ impl Reader {
             return self.enumeration(schema, instructions, &path, values);
         }
         let Some((path, kind)) = schema.string("type")? else {
+            schema.check_untaken()?;
             return Err(schema.needed(
                 "type",
                 "one of boolean, integer, number, string, array and object",
@@ -307,12 +308,16 @@ impl Reader {
         for (name, schema) in properties {
             let context = Context {
                 name: Some(name.clone()),
-                // Said once: later questions stand below it.
-                above: above.take(),
+                above: above.clone(),
                 depth: depth + 1,
             };
             let schema = SchemaFields::new(&format!("{path}.{name}"), schema)?;
-            read.push((name, self.node(schema, context)?));
+            let node = self.node(schema, context)?;
+            // Said once, above the first question: later ones stand below it.
+            if !matches!(node, Node::Given(_)) {
+                above = None;
+            }
+            read.push((name, node));
         }
         Ok(read)
     }
@@ -462,11 +467,17 @@ impl SchemaFields {
         Err(FieldError::new(path, message))
     }
 
-    /// Refuses keywords that nobody took; gives the schema's path.
-    pub(super) fn finish(self) -> Result<String, FieldError> {
+    /// Refuses keywords that nobody took.
+    fn check_untaken(&self) -> Result<(), FieldError> {
         match self.fields.untaken().next() {
-            None => Ok(self.path),
+            None => Ok(()),
             Some(path) => Err(FieldError::unsupported(path, "this keyword, here,")),
         }
+    }
+
+    /// Refuses keywords that nobody took; gives the schema's path.
+    pub(super) fn finish(self) -> Result<String, FieldError> {
+        self.check_untaken()?;
+        Ok(self.path)
     }
 }

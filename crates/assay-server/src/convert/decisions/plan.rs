@@ -1,4 +1,4 @@
-//! Questions to one request of the engine, and its reading to a distribution a question.
+//! Questions to requests of the engine, and its readings to a distribution a question.
 //!
 //! A question becomes one label question for each order of its options, and one more for each without the state where
 //! a prior is asked for and not known yet.
@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     asks: Vec<Planned>,
     /// Of each label question: the ask that it is of.
     owners: Vec<usize>,
+    /// Of each request: its label questions.
+    groups: Vec<Vec<usize>>,
     settings: DecisionSettings,
     /// What requests call the state.
     state_field: &'static str,
@@ -105,7 +107,7 @@ impl Plan {
         text: &ModelText,
         priors: &PriorCache,
         limits: ModelLimits,
-    ) -> Result<(Self, DecisionRequest), ApiError> {
+    ) -> Result<(Self, Vec<DecisionRequest>), ApiError> {
         let format = text.question_format()?;
         let mut builder = Builder {
             text,
@@ -122,29 +124,37 @@ impl Plan {
             }
             planned.push(builder.plan(owner, ask)?);
         }
-        let request = DecisionRequest {
-            questions: builder.questions,
-            cache_salt: settings.cache_salt.as_deref().map(Into::into),
-            max_trie_edges: limits.max_trie_edges,
-        };
+        let groups = groups(&builder.questions);
+        let mut questions: Vec<Option<LabelQuestion>> =
+            builder.questions.into_iter().map(Some).collect();
+        let requests = groups.iter().map(|group| {
+            let own = group
+                .iter()
+                .filter_map(|index| questions.get_mut(*index)?.take());
+            DecisionRequest {
+                questions: own.collect(),
+                cache_salt: settings.cache_salt.as_deref().map(Into::into),
+                max_trie_edges: limits.max_trie_edges,
+            }
+        });
+        let requests = requests.collect();
         let plan = Self {
             asks: planned,
             owners: builder.owners,
+            groups,
             settings: settings.clone(),
             state_field,
             limits,
         };
-        Ok((plan, request))
+        Ok((plan, requests))
     }
 
-    /// The engine's refusal of this plan's request, with the place in the body.
-    pub(crate) fn refusal(&self, error: &InvalidDecision) -> ApiError {
+    /// The engine's refusal of one of this plan's requests, with the place in the body.
+    pub(crate) fn refusal(&self, request: usize, error: &InvalidDecision) -> ApiError {
         let question = |index: usize| {
-            let owner = self
-                .owners
-                .get(index)
-                .and_then(|owner| self.asks.get(*owner));
-            owner.map(|planned| &*planned.question)
+            let index = self.groups.get(request)?.get(index)?;
+            let planned = self.asks.get(*self.owners.get(*index)?)?;
+            Some(&*planned.question)
         };
         match *error {
             InvalidDecision::Label {
@@ -155,9 +165,9 @@ impl Plan {
                 Some(question) => label_fault(question, label, fault),
                 None => ApiError::Internal(error.to_string()),
             },
-            InvalidDecision::TooLong { prompt_tokens, .. } => ApiError::PromptTooLong {
+            InvalidDecision::TooLong { num_tokens, .. } => ApiError::PromptTooLong {
                 field: self.state_field,
-                prompt_tokens: TokenCount::Exactly(prompt_tokens),
+                prompt_tokens: TokenCount::Exactly(num_tokens),
                 room: self.limits.room,
             },
             InvalidDecision::TooManyEdges { .. } => {
@@ -165,25 +175,59 @@ impl Plan {
             }
             InvalidDecision::NoQuestions
             | InvalidDecision::EmptyPrompt { .. }
+            | InvalidDecision::NothingShared { .. }
             | InvalidDecision::UnknownToken { .. }
             | InvalidDecision::NoLabels { .. } => ApiError::Internal(error.to_string()),
         }
     }
 
-    /// The distributions, in the order of the questions.
+    /// The distributions, in the order of the questions; `read` is by request.
     ///
     /// # Errors
-    /// The reading does not belong to this plan.
+    /// The readings do not belong to this plan.
     pub(crate) fn outcomes(
         self,
-        read: &DecisionReading,
+        read: Vec<DecisionReading>,
         priors: &PriorCache,
     ) -> Result<Vec<Outcome>, ApiError> {
+        let mut by_question: Vec<Option<LabelReading>> = vec![None; self.owners.len()];
+        for (group, read) in self.groups.iter().zip(read) {
+            for (index, reading) in group.iter().zip(read.questions) {
+                if let Some(place) = by_question.get_mut(*index) {
+                    *place = Some(reading);
+                }
+            }
+        }
+        let read = Readings(by_question);
         let settings = self.settings;
         let asks = self.asks.into_iter();
-        asks.map(|planned| planned.outcome(read, &settings, priors))
+        asks.map(|planned| planned.outcome(&read, &settings, priors))
             .collect()
     }
+}
+
+/// By label question.
+struct Readings(Vec<Option<LabelReading>>);
+
+impl Readings {
+    fn get(&self, index: usize) -> Result<&LabelReading, ApiError> {
+        let reading = self.0.get(index).and_then(Option::as_ref);
+        reading.ok_or_else(|| ApiError::Internal(format!("no reading {index}")))
+    }
+}
+
+/// Questions that go into one request, by their indices: the engine wants their prompts to begin alike. All do, but
+/// for those without the state where nothing stands before it.
+fn groups(questions: &[LabelQuestion]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(Option<u32>, Vec<usize>)> = Vec::new();
+    for (index, question) in questions.iter().enumerate() {
+        let first = question.prompt_token_ids.first().copied();
+        match groups.iter_mut().find(|(begin, _)| *begin == first) {
+            Some((_, group)) => group.push(index),
+            None => groups.push((first, vec![index])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 struct Builder<'a> {
@@ -378,24 +422,20 @@ fn labels(question: &Question, codes: Option<&[String]>, order: &[usize]) -> Vec
 impl Planned {
     fn outcome(
         self,
-        read: &DecisionReading,
+        read: &Readings,
         settings: &DecisionSettings,
         priors: &PriorCache,
     ) -> Result<Outcome, ApiError> {
-        let reading = |index: usize| {
-            let reading = read.questions.get(index);
-            reading.ok_or_else(|| ApiError::Internal(format!("no reading {index}")))
-        };
         let Some(first) = self.orders.first() else {
             return Err(ApiError::Internal("a question without an order".to_owned()));
         };
-        let own = reading(first.index)?;
+        let own = read.get(first.index)?;
         let raw = distribution::probabilities(&own.joint_logprobs());
         let is_debiased = self.orders.len() > 1 || settings.prior.is_some();
         let probabilities = if is_debiased {
             let mut orders = Vec::with_capacity(self.orders.len());
             for order in &self.orders {
-                let mut logprobs = reading(order.index)?.joint_logprobs();
+                let mut logprobs = read.get(order.index)?.joint_logprobs();
                 if let Some(prior) = &order.prior {
                     let prior = prior.logprobs(read, priors)?;
                     let pairs = logprobs.iter_mut().zip(prior);
@@ -458,14 +498,11 @@ impl Planned {
 }
 
 impl PriorOf {
-    fn logprobs(&self, read: &DecisionReading, priors: &PriorCache) -> Result<Vec<f64>, ApiError> {
+    fn logprobs(&self, read: &Readings, priors: &PriorCache) -> Result<Vec<f64>, ApiError> {
         match self {
             Self::Known(logprobs) => Ok(logprobs.clone()),
             Self::Read(index, question) => {
-                let reading = read.questions.get(*index);
-                let reading =
-                    reading.ok_or_else(|| ApiError::Internal(format!("no prior {index}")))?;
-                let logprobs = reading.joint_logprobs();
+                let logprobs = read.get(*index)?.joint_logprobs();
                 priors.put(question, &logprobs);
                 Ok(logprobs)
             }

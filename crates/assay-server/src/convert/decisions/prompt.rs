@@ -7,11 +7,15 @@ use assay_api::openai::{ChatMessage, Content, Conversation, Role, ToolChoice};
 use assay_engine::decision::{Ending, LabelPrompt, end_token_ids};
 use serde_json::{Map, json};
 
+use super::wording::above_questions;
 use crate::error::ApiError;
 use crate::model_text::ModelText;
 
 /// Name and version of what this file and `wording.rs` write.
 pub(crate) const PROMPT_FORMAT: &str = "assay-1";
+
+/// What parts state and questions.
+const BETWEEN: &str = "\n\n";
 
 /// Blocks in which models think before they answer, as they begin and end.
 const THINKING: [(&str, &str); 7] = [
@@ -118,13 +122,15 @@ fn conversation(asked: Asked<'_>) -> Conversation {
         tool_call_id: None,
     };
     let mut messages = Vec::with_capacity(2 * asked.earlier.len() + 1);
-    let mut before = asked.state;
+    let mut before = above_questions(asked.state) + BETWEEN;
     for (question, answer) in asked.earlier {
-        messages.push(message(Role::User, &below(before, question)));
+        before.push_str(question);
+        messages.push(message(Role::User, &before));
         messages.push(message(Role::Assistant, answer));
-        before = "";
+        before.clear();
     }
-    messages.push(message(Role::User, &below(before, asked.question)));
+    before.push_str(asked.question);
+    messages.push(message(Role::User, &before));
     // Templates that do not know these leave them unread.
     let mut arguments = Map::new();
     for name in ["enable_thinking", "thinking"] {
@@ -139,19 +145,11 @@ fn conversation(asked: Asked<'_>) -> Conversation {
 }
 
 fn plain(asked: Asked<'_>) -> String {
-    let mut text = asked.state.to_owned();
+    let mut text = above_questions(asked.state) + BETWEEN;
     for (question, answer) in asked.earlier {
-        text = below(&text, &format!("{question}\nAnswer: {answer}"));
+        text.push_str(&format!("{question}\nAnswer: {answer}{BETWEEN}"));
     }
-    below(&text, &format!("{}\nAnswer:", asked.question))
-}
-
-fn below(above: &str, text: &str) -> String {
-    if above.is_empty() {
-        text.to_owned()
-    } else {
-        format!("{above}\n\n{text}")
-    }
+    text + asked.question + "\nAnswer:"
 }
 
 /// Refuses a model whose reply would begin with thoughts.

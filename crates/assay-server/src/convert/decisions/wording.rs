@@ -18,56 +18,55 @@ pub(super) struct Listed<'a> {
 
 impl Listed<'_> {
     fn line(&self) -> String {
-        let parts = [Some(self.label), self.words, self.description];
-        let parts: Vec<&str> = parts.into_iter().flatten().collect();
-        parts.join(": ")
+        let parts = [self.words, self.description];
+        let said: Vec<&str> = parts.into_iter().flatten().collect();
+        let said = said.join(": ");
+        let label = self.label;
+        match (self.words, self.description) {
+            (Some(_), _) => format!("{label}. {said}"),
+            (None, Some(_)) => format!("- {label}: {said}"),
+            (None, None) => format!("- {label}"),
+        }
     }
 }
 
-/// The text of `question`, its answers `listed` in this order; empty where they are described instead.
+/// The text of `question`, its answers `listed` in this order; none are where the question describes them.
 pub(super) fn question_text(
     question: &Question,
     listed: &[Listed<'_>],
     readout: Readout,
 ) -> String {
-    let fallback = match &question.answers {
-        Answers::YesNo { .. } => "Which applies?",
-        Answers::Choice(_) => "Which option applies?",
-        Answers::Score(_) => "Which level applies?",
+    let (fallback, heading) = match &question.answers {
+        Answers::YesNo { .. } => ("Which applies?", None),
+        Answers::Choice(_) => ("Which option applies?", Some("Options:")),
+        Answers::Score(_) => ("Which level applies?", Some("Levels:")),
     };
-    let mut text = question
-        .instructions
-        .as_deref()
-        .unwrap_or(fallback)
-        .to_owned();
+    let instructions = question.instructions.as_deref().unwrap_or(fallback);
+    let mut lines = vec![format!("Question: {instructions}")];
     let is_plain_yes_no =
         matches!(question.answers, Answers::YesNo { .. }) && readout == Readout::Label;
-    let lines = listed
+    if !listed.is_empty() {
+        lines.extend(heading.map(str::to_owned));
+    }
+    let shown = listed
         .iter()
         .filter(|one| !is_plain_yes_no || one.description.is_some());
-    for line in lines.map(Listed::line) {
-        text.push('\n');
-        text.push_str(&line);
-    }
-    text.push_str("\n\n");
-    if let Some(described) = &question.described {
-        return format!("{text}Answer only with {described}.");
-    }
-    let request = match (&question.answers, readout) {
-        (Answers::YesNo { .. }, Readout::Label) => {
+    lines.extend(shown.map(Listed::line));
+    let request = match (&question.described, &question.answers, readout) {
+        (Some(described), _, _) => format!("Reply with {described} only."),
+        (None, Answers::YesNo { .. }, Readout::Label) => {
             let labels: Vec<&str> = listed.iter().map(|one| one.label).collect();
-            format!("Answer only {}.", labels.join(" or "))
+            format!("Reply with {} only.", labels.join(" or "))
         }
-        (Answers::Choice(_), Readout::Label) => {
-            "Answer only with one option, in its exact words.".to_owned()
+        (None, Answers::Choice(_), Readout::Label) => {
+            "Reply with one of the options only.".to_owned()
         }
-        (Answers::YesNo { .. } | Answers::Choice(_), Readout::Code) => {
-            "Answer only with the code of one option.".to_owned()
+        (None, Answers::YesNo { .. } | Answers::Choice(_), Readout::Code) => {
+            "Reply with the code of one option only.".to_owned()
         }
-        (Answers::Score(_), _) => "Answer only with the number of one level.".to_owned(),
+        (None, Answers::Score(_), _) => "Reply with the number of one level only.".to_owned(),
     };
-    text.push_str(&request);
-    text
+    format!("{}\n\n{request}", lines.join("\n"))
 }
 
 /// The state as text: a conversation is written down with its speakers.
@@ -79,6 +78,11 @@ pub(crate) fn state_text(state: &State) -> String {
             written.join("\n\n")
         }
     }
+}
+
+/// What stands above the questions.
+pub(super) fn above_questions(state: &str) -> String {
+    format!("Text: {state}")
 }
 
 fn item_text(item: &Item) -> String {
