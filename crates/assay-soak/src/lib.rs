@@ -9,6 +9,7 @@
 
 pub mod cells;
 pub mod client;
+pub mod decisions;
 pub mod erring;
 pub mod http;
 pub mod matrix;
