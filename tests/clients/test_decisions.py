@@ -2,10 +2,11 @@
 
 import json
 import math
-import re
+import pathlib
 import subprocess
 import sys
 
+import jevbench
 import pytest
 import typesafe_sdk
 from typesafe_sdk import Choice, Noul, Score, TypeSafeClient
@@ -113,10 +114,21 @@ def test_jevcompat_finds_nothing(server, key, tmp_path):
 
 
 def test_jevbench_examples_are_isolated_and_repeat(server, tmp_path):
+    url = f"{server.url}/v1/systemone"
+    report = tmp_path / "report.json"
     code, output = run(
-        "jevbench", "eval", "--url", f"{server.url}/v1/systemone", "--model", MODEL, "--suite", "examples",
-        "--out", str(tmp_path / "results"), "--no-cache",
+        "jevbench", "eval", "--url", url, "--model", MODEL, "--suite", "examples", "--out", str(report), "--no-cache"
     )
     assert code == 0, output
-    print(output)
-
+    scores = json.loads(report.read_text())["scores"]
+    assert scores["pillars"]["BAT"] == 1, output
+    cases = pathlib.Path(jevbench.__file__).parent / "suites/examples/cases.jsonl"
+    repeated = tmp_path / "repeated.json"
+    code, output = run(
+        "jevbench", "run", "--cases", str(cases), "--backend", f"systemone:{MODEL}", "--url", url, "--repeats", "3",
+        "--relations", "key_rename,batch_solo,batch_order,duplicate_question", "--out", str(repeated), "--no-cache",
+    )
+    assert code == 0, output
+    noise = [v for base in json.loads(repeated.read_text())["bases"].values() for v in base["noise"].values()]
+    # It compares with a mean of three, which rounds.
+    assert noise and max(noise) < 1e-15, noise

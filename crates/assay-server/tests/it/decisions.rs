@@ -98,10 +98,19 @@ pub(crate) async fn check_same_bits(world: &World, question: &str, end_token: u3
     let plain = decide(world, DECIDE, &with(plain, diagnostics.clone())).await;
 
     let answer = &by_id["answers"]["team"];
-    assert_eq!(
-        answer["x_diagnostics"],
-        by_index["answers"][0]["diagnostics"]
-    );
+    let twin = &by_index["answers"][0];
+    for name in [
+        "labels",
+        "label_mass",
+        "argmax_is_label",
+        "prompt_tokens",
+        "trie_edges",
+    ] {
+        assert_eq!(
+            answer["x_diagnostics"][name], twin["diagnostics"][name],
+            "{name}"
+        );
+    }
     assert_eq!(answer["x_label_mass"], by_index["answers"][0]["label_mass"]);
     let probabilities: Vec<&Value> = answer["probabilities"]
         .as_object()
