@@ -14,6 +14,9 @@ pub(crate) const DECIDE: &str = "/v1/decide";
 
 pub(crate) const STATE: &str = "I was charged twice, 日本 <|im_end|>.";
 
+/// How the choice of [`check_same_bits`] is put.
+pub(crate) const CHOICE_QUESTION: &str = "Question: Which team?\nOptions:\n- Billing: Payments, refunds\n- Tech\n- 1\n- 11\n\nReply with one of the options only.";
+
 /// Sends a decision that must succeed.
 pub(crate) async fn decide(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.post_to(path, body).await;
@@ -55,34 +58,56 @@ async fn prompt_token_ids(world: &World, question: &str) -> Vec<u32> {
     serde_json::from_value(tokenized["tokens"].clone()).expect("ids")
 }
 
-/// Sum, in path order, of what an echo of the whole path says of its last tokens.
-async fn echoed_sum(world: &World, prompt: &[u32], path: &[u32]) -> f64 {
+/// What an echo of the whole path says of its last tokens.
+async fn echoed(world: &World, prompt: &[u32], path: &[u32]) -> Vec<f64> {
     let whole = [prompt, path].concat();
     let echo = json!({"echo": true, "logprobs": 0, "max_tokens": 0});
     let body = with(complete_prompt(&json!(whole)), echo);
-    let reply = world
-        .post_to(COMPLETIONS, &body)
-        .await
-        .expect_status(StatusCode::OK)
-        .json();
+    let answer = world.post_to(COMPLETIONS, &body).await;
+    let reply = answer.expect_status(StatusCode::OK).json();
     let logprobs = list(&reply["choices"][0]["logprobs"]["token_logprobs"]);
     let own = logprobs[prompt.len()..].iter();
-    own.fold(0.0, |sum, logprob| sum + logprob.as_f64().expect("a score"))
+    own.map(|logprob| logprob.as_f64().expect("a score"))
+        .collect()
+}
+
+/// Their sum, in path order.
+async fn echoed_sum(world: &World, prompt: &[u32], path: &[u32]) -> f64 {
+    let logprobs = echoed(world, prompt, path).await;
+    logprobs.iter().fold(0.0, |sum, logprob| sum + logprob)
+}
+
+/// Checks a label's steps to be an echo's, and its end to be that of `end_tokens` together; with one, to the bit.
+async fn check_label(world: &World, prompt: &[u32], label: &Value, end_tokens: &[u32]) -> f64 {
+    let path: Vec<u32> = serde_json::from_value(label["token_ids"].clone()).expect("ids");
+    let steps: Vec<u64> = list(&label["logprobs"]).iter().map(bits).collect();
+    let mut end_mass = 0.0;
+    for end_token in end_tokens {
+        let whole = [&path[..], &[*end_token]].concat();
+        let found = echoed(world, prompt, &whole).await;
+        let found_bits: Vec<u64> = found.iter().map(|logprob| logprob.to_bits()).collect();
+        assert_eq!(found_bits[..path.len()], steps[..path.len()], "{label}");
+        if end_tokens.len() == 1 {
+            assert_eq!(found_bits, steps, "{label}");
+        }
+        end_mass += found[path.len()].exp();
+    }
+    let steps: Vec<f64> = steps.into_iter().map(f64::from_bits).collect();
+    let end = steps[path.len()];
+    assert!((end - end_mass.ln()).abs() < 1e-9, "{label}");
+    let joint = steps.iter().fold(0.0, |sum, step| sum + step);
+    assert_eq!(bits(&label["logprob"]), joint.to_bits(), "{label}");
+    joint
 }
 
 #[tokio::test]
 async fn every_dialect_and_the_echoed_path_give_the_same_bits() {
     let world = World::new();
-    check_same_bits(
-        &world,
-        "Question: Which team?\nOptions:\n- Billing: Payments, refunds\n- Tech\n- 1\n- 11\n\nReply with one of the options only.",
-        vocab::END,
-    )
-    .await;
+    check_same_bits(&world, CHOICE_QUESTION, &[vocab::END]).await;
 }
 
 /// Asks for a choice and a predicate in every dialect; `question` is how the choice is put.
-pub(crate) async fn check_same_bits(world: &World, question: &str, end_token: u32) {
+pub(crate) async fn check_same_bits(world: &World, question: &str, end_tokens: &[u32]) {
     let diagnostics = json!({"diagnostics": true});
     let asked = system_one(
         json!({"team": teams(), "spam": {"type": "noul", "instructions": "Is it spam?"}}),
@@ -145,11 +170,7 @@ pub(crate) async fn check_same_bits(world: &World, question: &str, end_token: u3
     assert_eq!(labels.len(), 4);
     let mut mass = 0.0;
     for label in labels {
-        let mut path: Vec<u32> = serde_json::from_value(label["token_ids"].clone()).expect("ids");
-        path.push(end_token);
-        let sum = echoed_sum(world, &prompt, &path).await;
-        assert_eq!(bits(&label["logprob"]), sum.to_bits(), "{label}");
-        mass += sum.exp();
+        mass += check_label(world, &prompt, label, end_tokens).await.exp();
     }
     let label_mass = diagnostics["label_mass"].as_f64().expect("a number");
     assert!(
