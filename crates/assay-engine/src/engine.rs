@@ -211,7 +211,7 @@ fn run_steps(core: &mut EngineCore, shared: &Shared) -> Result<(), assay_models:
         let (arrivals, state) = shared.take(core.has_work());
         for arrival in arrivals {
             match arrival {
-                Arrival::Request(request, sink) => core.add(request, sink),
+                Arrival::Request(request, sink) => core.add(*request, sink),
                 Arrival::Decision(plan, sink) => core.add_decision(plan, sink),
             }
         }

@@ -65,7 +65,7 @@ pub enum SubmitError {
 
 /// What was submitted, with the place its events go.
 pub(crate) enum Arrival {
-    Request(Request, Box<dyn OutputSink>),
+    Request(Box<Request>, Box<dyn OutputSink>),
     Decision(Box<Plan>, Box<dyn DecisionSink>),
 }
 
@@ -234,7 +234,7 @@ impl EngineHandle {
             self.check_length(request.prompt_token_ids.len(), request.max_tokens as usize)?;
         }
         let arrivals = requests.into_iter();
-        self.enqueue(arrivals.map(|(request, sink)| Arrival::Request(request, sink)))
+        self.enqueue(arrivals.map(|(request, sink)| Arrival::Request(Box::new(request), sink)))
     }
 
     fn enqueue(&self, arrivals: impl Iterator<Item = Arrival>) -> Result<(), SubmitError> {

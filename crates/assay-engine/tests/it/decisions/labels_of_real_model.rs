@@ -60,10 +60,10 @@ fn labels_part_where_the_tokenizer_cuts() {
     ];
     check_whole(&tokenizer, CHAT, &words, b"");
     check_whole(&tokenizer, "The answer is", &[" yes", " no", "!"], b"");
-    // A space before a word is the word's; a word goes on; line feeds grow together.
+    // This vocabulary cuts between two line feeds, but a space before a word is the word's, and a word goes on.
     check_whole(&tokenizer, "The answer is ", &["yes", "no"], b" ");
     check_whole(&tokenizer, "It was un", &["likely", "believable"], b" un");
-    check_whole(&tokenizer, CHAT, &["\nYes", "No"], b"\n");
+    check_whole(&tokenizer, CHAT, &["\nYes", "No"], b"");
 }
 
 #[test]
