@@ -7,6 +7,9 @@ from conftest import MODEL, Server
 
 ASKED = [{"role": "user", "content": "What is the capital of France? Answer in one short sentence."}]
 
+# The SDK itself knows no sampling parameters.
+GREEDY = {"temperature": 0}
+
 
 def messages_client(server, **options):
     return anthropic.Anthropic(base_url=server.url, api_key=options.pop("api_key", "none"), max_retries=0, **options)
@@ -18,7 +21,7 @@ def claude(server):
 
 
 def ask(claude, messages=ASKED, **options):
-    options = {"max_tokens": 24, "temperature": 0, **options}
+    options = {"max_tokens": 24, "extra_body": GREEDY, **options}
     return claude.messages.create(model=MODEL, messages=messages, **options)
 
 
@@ -35,7 +38,7 @@ def test_a_message_says_what_a_chat_says(claude, client):
 
 def test_a_stream_adds_up_to_the_message(claude):
     whole = ask(claude)
-    with claude.messages.stream(model=MODEL, messages=ASKED, max_tokens=24, temperature=0) as stream:
+    with claude.messages.stream(model=MODEL, messages=ASKED, max_tokens=24, extra_body=GREEDY) as stream:
         text = "".join(stream.text_stream)
         final = stream.get_final_message()
     assert text == whole.content[0].text
@@ -66,7 +69,7 @@ def test_limits_and_stop_sequences_end_a_message(claude):
 
 def test_errors_are_the_sdks_own(claude):
     with pytest.raises(anthropic.BadRequestError) as raised:
-        ask(claude, temperature=3)
+        ask(claude, extra_body={"temperature": 3})
     assert raised.value.body["type"] == "error"
     assert raised.value.body["error"]["type"] == "invalid_request_error"
     assert "temperature" in raised.value.body["error"]["message"]

@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 pub mod anthropic;
+pub mod decisions;
 pub mod error;
 pub mod fields;
 pub mod json;
 pub mod openai;
 pub mod score;
+pub mod spelled;
 pub mod tokenize;
 
 pub use error::{ErrorBody, ErrorObject, FieldError};

@@ -77,6 +77,8 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// Silence in a stream after which a comment keeps it open.
     pub keep_alive: Duration,
+    /// Most token edges of the labels of one decision request.
+    pub max_trie_edges: usize,
 }
 
 impl Default for Limits {
@@ -90,6 +92,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
+            max_trie_edges: assay_engine::decision::DEFAULT_MAX_TRIE_EDGES,
         }
     }
 }

@@ -8,6 +8,7 @@
 mod body;
 mod config;
 mod convert;
+mod deciding;
 mod error;
 mod ignored;
 mod layers;

@@ -14,6 +14,7 @@ use assay_tokenizer::{
 use serde_json::{Map, Value, json};
 
 use crate::config::ServerConfig;
+use crate::convert::decisions::prompt::QuestionFormat;
 use crate::convert::parsers::Parsers;
 use crate::error::{ApiError, SequenceRoom, TokenCount};
 
@@ -38,6 +39,8 @@ pub(crate) struct ModelText {
     longest_token_bytes: usize,
     /// Made when first needed: its tables take a while for a large vocabulary.
     constraints: OnceLock<Result<ConstraintFactory, ConstraintError>>,
+    /// Found when first needed: it renders the template.
+    question_format: OnceLock<Result<QuestionFormat, String>>,
 }
 
 /// A conversation made into a prompt.
@@ -68,7 +71,37 @@ impl ModelText {
             model_id: config.model_id.clone(),
             longest_token_bytes,
             constraints: OnceLock::new(),
+            question_format: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    pub(crate) fn has_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// The template's text, where the model's file brings it.
+    pub(crate) fn template_source(&self) -> Option<&str> {
+        self.tokenizer.chat_template_source()
+    }
+
+    /// How the model is asked typed questions.
+    ///
+    /// # Errors
+    /// It cannot be asked any.
+    pub(crate) fn question_format(&self) -> Result<&QuestionFormat, ApiError> {
+        let found = self.question_format.get_or_init(|| {
+            QuestionFormat::new(self).map_err(|error| match error {
+                ApiError::NotAskable(why) => why,
+                other => other.to_string(),
+            })
+        });
+        found
+            .as_ref()
+            .map_err(|why| ApiError::NotAskable(why.clone()))
     }
 
     /// Text and raw bytes of a token by itself; nothing for a row's padding past the vocabulary.
@@ -266,7 +299,7 @@ impl ModelText {
     }
 
     /// Spares the work for texts that cannot fit whatever their tokens are.
-    fn check_far_too_long(
+    pub(crate) fn check_far_too_long(
         &self,
         field: &'static str,
         num_bytes: usize,

@@ -6,10 +6,11 @@ use axum::http::HeaderValue;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
+use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::error::ApiError;
 use crate::ignored;
-use crate::layers::{auth, envelope, request_id, site};
+use crate::layers::{auth, error_shape, request_id, site};
 use crate::routes;
 use crate::state::AppState;
 
@@ -25,6 +26,18 @@ pub fn router(app: AppState) -> Router {
             post(routes::messages::count_tokens),
         )
         .route("/v1/score", post(routes::score::create))
+        .route(
+            "/v1/decisions",
+            post(routes::decisions::create).layer(decompression()),
+        )
+        .route(
+            "/v1/decide",
+            post(routes::decide::create).layer(decompression()),
+        )
+        .route(
+            "/v1/systemone",
+            post(routes::systemone::create).layer(decompression()),
+        )
         .route("/tokenize", post(routes::tokenize::tokenize))
         .route("/detokenize", post(routes::tokenize::detokenize))
         .route("/apply-template", post(routes::tokenize::apply_template))
@@ -37,13 +50,13 @@ pub fn router(app: AppState) -> Router {
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(app.clone(), auth::require_key))
-        .layer(from_fn_with_state(app.clone(), site::refuse_foreign_sites))
-        .layer(from_fn(envelope::translate_errors));
+        .layer(from_fn_with_state(app.clone(), site::refuse_foreign_sites));
     if let Some(cors) = cors(&app.config().cors_origins) {
         router = router.layer(cors);
     }
     router
         .layer(from_fn(request_id::name_requests))
+        .layer(from_fn(error_shape::shape_errors))
         .with_state(app)
 }
 
@@ -53,6 +66,11 @@ async fn unknown_route(request: Request) -> ApiError {
 
 async fn wrong_method(request: Request) -> ApiError {
     ApiError::WrongMethod(assay_api::json::quote(request.method().as_str()))
+}
+
+/// Takes gzip and zstd bodies; what comes out of them is bounded where it is read. Other encodings are refused there.
+fn decompression() -> RequestDecompressionLayer {
+    RequestDecompressionLayer::new().pass_through_unaccepted(true)
 }
 
 /// Off unless origins are named.

@@ -28,7 +28,7 @@ pub use conversation::Conversation;
 pub use generation::{GenerationParams, LogprobsMode, NamedTokens, ReplyLogprobs, StreamOptions};
 pub use logprobs::{Alternative, ChoiceLogprobs, LogprobEntry};
 pub use message::{ChatMessage, Content, MessageToolCall, Role};
-pub use models::{Model, ModelList};
+pub use models::{Model, ModelCard, ModelList};
 pub use prompt_logprobs::{PromptLogprob, PromptLogprobs, PromptPosition};
 pub use reasoning::{ReasoningEffort, ReasoningParams};
 pub use request::ChatCompletionRequest;

@@ -51,6 +51,9 @@ pub(crate) struct ServeArgs {
     /// Replies that may wait, each choice of `n` counted; when none waits, one request of any size may [default: 1024]
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
+    /// Token edges that the labels of one decision request may have [default: 65536]
+    #[arg(long, env = "ASSAY_MAX_TRIE_EDGES", value_name = "N")]
+    max_trie_edges: Option<NonZeroUsize>,
     /// Origin of web pages that may call, such as `https://example.org`; may be given several times
     #[arg(
         long = "cors-origin",
@@ -98,6 +101,7 @@ pub(crate) struct ServeConfig {
     pub(crate) queue: NonZeroUsize,
     pub(crate) reasoning_parser: ParserChoice<ReasoningParser>,
     pub(crate) tool_parser: ParserChoice<ToolParser>,
+    pub(crate) max_trie_edges: Option<NonZeroUsize>,
     pub(crate) drain_timeout_seconds: u64,
     pub(crate) log_format: LogFormat,
 }
@@ -147,6 +151,7 @@ impl ServeArgs {
             aliases,
             any_model_name: self.any_model_name || file.any_model_name.unwrap_or(false),
             queue: self.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE),
+            max_trie_edges: self.max_trie_edges.or(file.max_trie_edges),
             drain_timeout_seconds: self.drain_timeout.or(file.drain_timeout).unwrap_or(30),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             model: self.model.resolve_with(&file)?,

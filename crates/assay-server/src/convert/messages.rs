@@ -126,11 +126,10 @@ impl MessagesShape {
             };
             self.open(block, events);
         }
-        match self.message.content.last_mut() {
-            Some(Block::Thinking { thinking: all, .. } | Block::Text { text: all, .. }) => {
-                all.push_str(&text);
-            }
-            _ => {}
+        if let Some(Block::Thinking { thinking: all, .. } | Block::Text { text: all, .. }) =
+            self.message.content.last_mut()
+        {
+            all.push_str(&text);
         }
         let delta = if is_thinking {
             BlockDelta::ThinkingDelta { thinking: text }

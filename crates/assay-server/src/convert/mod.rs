@@ -5,6 +5,7 @@ pub(crate) mod completion;
 pub(crate) mod completion_prompt;
 pub(crate) mod completion_request;
 pub(crate) mod constraint;
+pub(crate) mod decisions;
 pub(crate) mod legacy_logprobs;
 pub(crate) mod logprob_entries;
 pub(crate) mod messages;

@@ -18,6 +18,8 @@ pub(crate) struct ModelLimits {
     pub(crate) room: SequenceRoom,
     /// Width of a logits row.
     pub(crate) vocab_size: u32,
+    /// Edges of the label tries of one request.
+    pub(crate) max_trie_edges: usize,
 }
 
 /// What one prompt takes to answer.

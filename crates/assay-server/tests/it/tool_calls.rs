@@ -285,7 +285,7 @@ async fn what_cannot_be_enforced_is_refused_by_its_path() {
     }
     let strict = json!([{"type": "function", "function": {"name": "f", "strict": true}}]);
     let body = with(ask("x"), json!({"tools": strict}));
-    hermes
+    world(LLAMA)
         .check_refused(&body, "tools[0].function.strict")
         .await;
     for (choice, param) in [
