@@ -122,7 +122,10 @@ impl Metrics {
             steps: r.add("assay_steps", "Forward passes"),
             cancelled: r.add("assay_requests_cancelled", "Choices whose client went away"),
             decisions: r.add("assay_decisions", "Decisions read to their end"),
-            trie_edges: r.add("assay_decision_trie_edges", "Label tokens computed for decisions"),
+            trie_edges: r.add(
+                "assay_decision_trie_edges",
+                "Label tokens computed for decisions",
+            ),
             numerical_errors: r.add(
                 "assay_numerical_errors",
                 "Requests that failed because a logit was not a number",
