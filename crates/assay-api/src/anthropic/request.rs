@@ -9,18 +9,18 @@ use crate::json as json_text;
 use crate::openai::conversation::read_template_kwargs;
 use crate::openai::generation::{Dialect, GenerationParams};
 use crate::openai::message::required;
+use crate::openai::reasoning::read_effort;
 use crate::openai::tools::{check_choice, read_name, unique};
 use crate::openai::{Conversation, ReasoningEffort, ReasoningParams, Tool, ToolChoice, Tools};
 
 /// Accepted with any value: they change neither tokens nor scores.
-const HARMLESS: &[&str] = &["metadata", "service_tier"];
+const HARMLESS: &[&str] = &["cache_control", "metadata", "service_tier"];
 
 /// Known, and not done.
 const REFUSED: &[&str] = &[
     "container",
     "context_management",
     "mcp_servers",
-    "output_config",
     "output_format",
 ];
 
@@ -77,11 +77,12 @@ impl MessagesRequest {
         if max_tokens.is_none() && route == Route::Messages {
             return Err(FieldError::new("max_tokens", "`max_tokens`: is required"));
         }
-        let mut generation = read_generation(&mut body)?;
+        let (effort, format) = read_output_config(&mut body, &mut ignored)?;
+        let mut generation = read_generation(&mut body, format)?;
         generation.max_tokens = max_tokens.map(|limit| ("max_tokens", limit));
         let conversation = Conversation {
             tools: read_tools(&mut body, &mut ignored)?,
-            reasoning: read_thinking(&mut body)?,
+            reasoning: read_thinking(&mut body, effort)?,
             chat_template_kwargs: read_template_kwargs(&mut body)?,
             messages: read_messages(&mut body, &mut ignored)?,
         };
@@ -104,8 +105,15 @@ impl MessagesRequest {
 }
 
 /// The fields that chat requests have as well, read as theirs.
-fn read_generation(body: &mut Fields) -> Result<GenerationParams, FieldError> {
+fn read_generation(
+    body: &mut Fields,
+    format: Option<Value>,
+) -> Result<GenerationParams, FieldError> {
     let mut shared = Map::new();
+    let has_format = format.is_some();
+    if let Some(format) = format {
+        shared.insert("response_format".to_owned(), format);
+    }
     for name in SHARED {
         if let Some(value) = body.take(name) {
             shared.insert((*name).to_owned(), value);
@@ -123,20 +131,59 @@ fn read_generation(body: &mut Fields) -> Result<GenerationParams, FieldError> {
     }
     let mut shared = Fields::new("", Value::Object(shared))?;
     let read = GenerationParams::read(&mut shared, &DIALECT, &mut Vec::new());
-    read.map_err(|error| {
-        let own = |text: &str| text.replacen("stop", "stop_sequences", 1);
-        match &error.param {
-            Some(param) if param.starts_with("stop") => FieldError {
-                param: Some(own(param)),
-                message: own(&error.message),
-            },
-            _ => error,
-        }
-    })
+    let mut generation = read.map_err(in_own_words)?;
+    if has_format {
+        generation.form.path = "output_config.format.schema";
+    }
+    Ok(generation)
+}
+
+/// A fault of a field that a chat calls otherwise.
+fn in_own_words(error: FieldError) -> FieldError {
+    let names = [
+        ("response_format.json_schema", "output_config.format"),
+        ("stop", "stop_sequences"),
+    ];
+    let param = error.param.clone().unwrap_or_default();
+    match names.iter().find(|(chat, _)| param.starts_with(chat)) {
+        None => error,
+        Some((chat, own)) => FieldError {
+            param: Some(param.replacen(chat, own, 1)),
+            message: error.message.replacen(chat, own, 1),
+        },
+    }
+}
+
+/// `output_config`: how hard to think, and the format of the text as a chat's `response_format`.
+fn read_output_config(
+    body: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<(Option<ReasoningEffort>, Option<Value>), FieldError> {
+    let Some(mut config) = body.object("output_config")? else {
+        return Ok((None, None));
+    };
+    let effort = read_effort(&mut config, "effort")?;
+    let format = config.object("format")?;
+    ignored.extend(config.untaken());
+    let Some(mut format) = format else {
+        return Ok((effort, None));
+    };
+    let path = format.path_of("type");
+    if format.string("type")?.as_deref() != Some("json_schema") {
+        let message = format!("`{path}`: must be \"json_schema\"");
+        return Err(FieldError::new(path, message));
+    }
+    let described = json!({"name": "output", "schema": format.take("schema")});
+    ignored.extend(format.untaken());
+    let chat = json!({"type": "json_schema", "json_schema": described});
+    Ok((effort, Some(chat)))
 }
 
 /// `thinking`: off unless it is asked for.
-fn read_thinking(body: &mut Fields) -> Result<ReasoningParams, FieldError> {
+fn read_thinking(
+    body: &mut Fields,
+    effort: Option<ReasoningEffort>,
+) -> Result<ReasoningParams, FieldError> {
     let off = ReasoningParams {
         effort: Some(ReasoningEffort::None),
         budget: None,
@@ -149,7 +196,7 @@ fn read_thinking(body: &mut Fields) -> Result<ReasoningParams, FieldError> {
     match thinking.string("type")?.as_deref() {
         Some("disabled") => Ok(off),
         Some("enabled" | "adaptive") => Ok(ReasoningParams {
-            effort: None,
+            effort,
             budget: budget.and_then(|budget| u32::try_from(budget).ok()),
         }),
         _ => {

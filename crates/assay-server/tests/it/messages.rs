@@ -244,6 +244,20 @@ async fn tools_are_called_and_forced() {
 }
 
 #[tokio::test]
+async fn a_format_is_enforced() {
+    let world = World::new();
+    let format = json!({"type": "json_schema", "schema": {"enum": [{"a": 1}]}});
+    let body = with(
+        ask("no JSON"),
+        json!({"output_config": {"format": format, "effort": "low"}}),
+    );
+    let message = check_both(&world, &body).await;
+    let text = message["content"][0]["text"].as_str().expect("text");
+    let value: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(value, json!({"a": 1}));
+}
+
+#[tokio::test]
 async fn blocks_become_the_templates_messages() {
     let world = world(ALL);
     let body = json!({
@@ -303,6 +317,22 @@ async fn errors_are_in_the_routes_own_envelope() {
         (json!({"stop_sequences": [""]}), "stop_sequences[0]"),
         (json!({"thinking": {"type": "much"}}), "thinking.type"),
         (json!({"mcp_servers": []}), "mcp_servers"),
+        (
+            json!({"output_config": {"effort": "much"}}),
+            "output_config.effort",
+        ),
+        (
+            json!({"output_config": {"format": {"type": "text"}}}),
+            "output_config.format.type",
+        ),
+        (
+            json!({"output_config": {"format": {"type": "json_schema"}}}),
+            "output_config.format.schema",
+        ),
+        (
+            json!({"output_config": {"format": {"type": "json_schema", "schema": {"not": {}}}}}),
+            "output_config.format.schema",
+        ),
         (json!({"messages": []}), "messages"),
         (
             json!({"messages": [{"role": "system", "content": "x"}]}),
