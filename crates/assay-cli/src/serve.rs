@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use assay_server::{AppState, Limits, ServerConfig, ShutdownTrigger, shutdown_channel};
+use assay_server::{
+    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, shutdown_channel,
+};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -76,6 +78,8 @@ pub(crate) async fn serve(
     let local = local_config(&loaded, &config.model);
     let server = ServerConfig {
         aliases: config.aliases,
+        reasoning_parser: config.reasoning_parser,
+        tool_parser: config.tool_parser,
         any_model_name: config.any_model_name,
         api_keys: config.api_keys,
         loopback: config.host.is_loopback(),
@@ -115,6 +119,8 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
             .as_secs(),
         system_fingerprint: loaded.system_fingerprint.clone(),
         template_date: model.template_date,
+        reasoning_parser: ParserChoice::default(),
+        tool_parser: ParserChoice::default(),
         drain_timeout: Duration::ZERO,
         limits: Limits::default(),
     }

@@ -246,7 +246,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, body) = self.to_reply();
         let mut response = (status, Json(&body)).into_response();
-        // For routes that write their errors in another shape.
+        // For the routes whose errors have another envelope.
         response.extensions_mut().insert(body);
         let headers = response.headers_mut();
         match self {

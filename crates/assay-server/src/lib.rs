@@ -25,7 +25,7 @@ mod sse;
 mod stall;
 mod state;
 
-pub use config::{Limits, ServerConfig};
+pub use config::{Limits, ParserChoice, ServerConfig};
 pub use error::{ApiError, TokenCount};
 pub use router::router;
 pub use serve::{Shutdown, ShutdownTrigger, serve, shutdown_channel};

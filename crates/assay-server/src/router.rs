@@ -20,6 +20,11 @@ pub fn router(app: AppState) -> Router {
         .route("/v1/chat/completions", post(routes::chat::create))
         .route("/v1/completions", post(routes::completions::create))
         .route("/v1/responses", post(routes::responses::create))
+        .route("/v1/messages", post(routes::messages::create))
+        .route(
+            "/v1/messages/count_tokens",
+            post(routes::messages::count_tokens),
+        )
         .route("/v1/score", post(routes::score::create))
         .route(
             "/v1/decisions",

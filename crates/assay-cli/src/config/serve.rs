@@ -2,8 +2,11 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use assay_server::ParserChoice;
+use assay_tokenizer::{ReasoningParser, ToolParser, UnknownParser};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -59,6 +62,13 @@ pub(crate) struct ServeArgs {
         value_delimiter = ','
     )]
     cors_origins: Vec<String>,
+    /// How reasoning is told from content: auto (by the chat template), none, or think [default: auto]
+    #[arg(long, env = "ASSAY_REASONING_PARSER", value_name = "NAME")]
+    reasoning_parser: Option<String>,
+    /// How tool calls are told from content: auto (by the chat template), none, hermes, qwen_xml or llama3_json
+    /// [default: auto]
+    #[arg(long, env = "ASSAY_TOOL_PARSER", value_name = "NAME")]
+    tool_parser: Option<String>,
     /// Seconds that running requests get after SIGTERM [default: 30]
     #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
     drain_timeout: Option<u64>,
@@ -89,6 +99,8 @@ pub(crate) struct ServeConfig {
     pub(crate) any_model_name: bool,
     pub(crate) cors_origins: Vec<String>,
     pub(crate) queue: NonZeroUsize,
+    pub(crate) reasoning_parser: ParserChoice<ReasoningParser>,
+    pub(crate) tool_parser: ParserChoice<ToolParser>,
     pub(crate) max_trie_edges: Option<NonZeroUsize>,
     pub(crate) drain_timeout_seconds: u64,
     pub(crate) log_format: LogFormat,
@@ -126,7 +138,12 @@ impl ServeArgs {
         for origin in &cors_origins {
             check_cors_origin(origin)?;
         }
+        let reasoning_parser = self.reasoning_parser.or(file.reasoning_parser.clone());
+        let tool_parser = self.tool_parser.or(file.tool_parser.clone());
         Ok(ServeConfig {
+            reasoning_parser: parser_choice(reasoning_parser.as_deref())
+                .context("--reasoning-parser")?,
+            tool_parser: parser_choice(tool_parser.as_deref()).context("--tool-parser")?,
             cors_origins,
             host,
             port: self.port.or(file.port).unwrap_or(8080),
@@ -140,6 +157,17 @@ impl ServeArgs {
             model: self.model.resolve_with(&file)?,
         })
     }
+}
+
+fn parser_choice<T>(name: Option<&str>) -> Result<ParserChoice<T>>
+where
+    T: FromStr<Err = UnknownParser>,
+{
+    Ok(match name {
+        None | Some("auto") => ParserChoice::Detect,
+        Some("none") => ParserChoice::Off,
+        Some(name) => ParserChoice::Named(name.parse()?),
+    })
 }
 
 /// A key goes into an HTTP header: visible ASCII only.

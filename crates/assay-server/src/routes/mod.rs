@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod decide;
 pub(crate) mod decisions;
 pub(crate) mod health;
+pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod models;
 pub(crate) mod responses;

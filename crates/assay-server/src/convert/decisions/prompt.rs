@@ -3,7 +3,7 @@
 //! The state comes first, so that all questions about it share its tokens. Earlier questions with their answers may
 //! follow it; then the question; then the answer begins.
 
-use assay_api::openai::{ChatMessage, Content, Conversation, Role, ToolChoice};
+use assay_api::openai::{ChatMessage, Content, Conversation, ReasoningParams, Role, Tools};
 use assay_engine::decision::{Ending, LabelPrompt, end_token_ids};
 use serde_json::{Map, json};
 
@@ -120,6 +120,8 @@ fn conversation(asked: Asked<'_>) -> Conversation {
         content: Content::Text(content.to_owned()),
         name: None,
         tool_call_id: None,
+        tool_calls: Vec::new(),
+        reasoning_content: None,
     };
     let mut messages = Vec::with_capacity(2 * asked.earlier.len() + 1);
     let mut before = above_questions(asked.state) + BETWEEN;
@@ -139,8 +141,8 @@ fn conversation(asked: Asked<'_>) -> Conversation {
     Conversation {
         messages,
         chat_template_kwargs: arguments,
-        tools: Vec::new(),
-        tool_choice: ToolChoice::None,
+        tools: Tools::default(),
+        reasoning: ReasoningParams::default(),
     }
 }
 
