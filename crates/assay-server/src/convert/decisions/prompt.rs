@@ -5,7 +5,7 @@
 
 use assay_api::openai::{ChatMessage, Content, Conversation, ReasoningParams, Role, Tools};
 use assay_engine::decision::{Ending, LabelPrompt, end_token_ids};
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use super::wording::above_questions;
 use crate::error::ApiError;
@@ -133,16 +133,14 @@ fn conversation(asked: Asked<'_>) -> Conversation {
     }
     before.push_str(asked.question);
     messages.push(message(Role::User, &before));
-    // Templates that do not know these leave them unread.
-    let mut arguments = Map::new();
-    for name in ["enable_thinking", "thinking"] {
-        arguments.insert(name.to_owned(), json!(false));
-    }
     Conversation {
         messages,
-        chat_template_kwargs: arguments,
+        chat_template_kwargs: Map::new(),
         tools: Tools::default(),
-        reasoning: ReasoningParams::default(),
+        reasoning: ReasoningParams {
+            effort: Some(ReasoningEffort::None),
+            budget: None,
+        },
     }
 }
 
