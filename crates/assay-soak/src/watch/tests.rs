@@ -38,13 +38,16 @@ fn scheduler(blocks: BlockManager) -> Scheduler {
     scheduler
 }
 
+/// Tokens that a step drew.
+type Drawn = Vec<(SeqId, TokenId)>;
+
 /// What a forger may change of one step, seen by the watch or not.
 #[derive(Default)]
 struct Forgery<'a> {
     /// Before the pass.
     scheduled: Option<&'a dyn Fn(&mut SchedulerOutput)>,
     /// What the watch is told was drawn.
-    drawn: Option<&'a dyn Fn(&mut Vec<(SeqId, TokenId)>)>,
+    drawn: Option<&'a dyn Fn(&mut Drawn)>,
     /// The watch does not see the step at all.
     is_hidden: bool,
 }
@@ -66,7 +69,7 @@ fn faults_of(blocks: BlockManager, forgery: &Forgery<'_>) -> Vec<String> {
             observer.scheduled(&scheduler, &shown);
         }
         let ends_prompt = output.scheduled.iter().filter(|entry| entry.wants_logits);
-        let drawn: Vec<_> = ends_prompt.map(|entry| (entry.seq_id, 20 + step)).collect();
+        let drawn: Drawn = ends_prompt.map(|entry| (entry.seq_id, 20 + step)).collect();
         scheduler.apply(&output, &drawn);
         let mut told = drawn;
         if let Some(forge) = forgery.and_then(|forgery| forgery.drawn) {
