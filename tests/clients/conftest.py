@@ -11,7 +11,7 @@ import openai
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = ROOT / "target" / "debug" / "assay"
+BINARY = pathlib.Path(os.environ.get("ASSAY_TEST_BINARY", ROOT / "target" / "debug" / "assay"))
 MODEL = "smollm2-135m-instruct"
 START_TIMEOUT_SECONDS = 120
 

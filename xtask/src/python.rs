@@ -1,14 +1,13 @@
-//! A virtual environment under `target/` for the tests' Python clients. Needs `python3` with pip;
+//! Virtual environments under `target/` for the tests' Python clients, one for each folder of tests with its
+//! own requirements: not all clients agree on the version of `openai`. Needs `python3` with pip;
 //! where the distribution split `venv` off, pip's own `--target` does the same job.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::run::{command, root, run, succeeds};
-
-const REQUIREMENTS: &str = "tests/clients/requirements.txt";
 
 /// A Python with the client packages.
 pub(crate) struct ClientPython {
@@ -17,12 +16,12 @@ pub(crate) struct ClientPython {
 }
 
 impl ClientPython {
-    /// Creates or updates the environment.
+    /// Creates or updates the environment `target/NAME-venv` with the requirements of `tests`.
     ///
     /// # Errors
     /// If Python or a package is not to be had.
-    pub(crate) fn set_up() -> Result<Self> {
-        let venv = root().join("target/clients-venv");
+    pub(crate) fn set_up(name: &str, tests: &str) -> Result<Self> {
+        let venv = root().join(format!("target/{name}-venv"));
         let program = venv.join("bin/python");
         let has_venv = succeeds({
             let mut probe = Command::new(&program);
@@ -41,11 +40,11 @@ impl ClientPython {
         } else {
             Self {
                 program: "python3".into(),
-                path: Some(root().join("target/clients-site")),
+                path: Some(root().join(format!("target/{name}-site"))),
             }
         };
         python
-            .install()
+            .install(&Path::new(tests).join("requirements.txt"))
             .context("the client tests need Python 3 with pip")?;
         Ok(python)
     }
@@ -59,7 +58,7 @@ impl ClientPython {
         command
     }
 
-    fn install(&self) -> Result<()> {
+    fn install(&self, requirements: &Path) -> Result<()> {
         let mut install = command(&self.program);
         install.args([
             "-m",
@@ -68,8 +67,8 @@ impl ClientPython {
             "--quiet",
             "--disable-pip-version-check",
             "-r",
-            REQUIREMENTS,
         ]);
+        install.arg(requirements);
         if let Some(path) = &self.path {
             install.arg("--upgrade").arg("--target").arg(path);
         }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::python::ClientPython;
-use crate::run::{cargo, run as execute, succeeds};
+use crate::run::{cargo, command, run as execute, succeeds};
 
 #[derive(Args, Default)]
 pub(crate) struct TestArgs {
@@ -27,10 +27,43 @@ pub(crate) fn run(args: TestArgs) -> Result<()> {
         return Ok(());
     }
     execute(cargo(&["build", "--package", "assay-cli"]))?;
-    let python = ClientPython::set_up()?;
-    let mut clients = python.command();
-    clients.args(["-m", "pytest", "-q", "tests/clients"]);
-    execute(clients)
+    run_clients()
+}
+
+/// Folders of client tests, with the names of their environments.
+const CLIENTS: [(&str, &str); 3] = [
+    ("clients", "tests/clients"),
+    ("instructor", "tests/clients/instructor"),
+    ("structured-logprobs", "tests/clients/structured_logprobs"),
+];
+const NODE_CLIENTS: &str = "tests/clients/node";
+
+fn run_clients() -> Result<()> {
+    if succeeds(command_of("npm", &["--version"])) {
+        execute(command_of(
+            "npm",
+            &["ci", "--silent", "--prefix", NODE_CLIENTS],
+        ))?;
+    } else {
+        eprintln!("npm is not installed: the Node clients are left out");
+    }
+    for (name, tests) in CLIENTS {
+        let python = ClientPython::set_up(name, tests)?;
+        let mut clients = python.command();
+        clients.args(["-m", "pytest", "-q", tests]);
+        let others = CLIENTS.iter().map(|(_, other)| *other);
+        for inner in others.filter(|other| *other != tests && other.starts_with(tests)) {
+            clients.arg(format!("--ignore={inner}"));
+        }
+        execute(clients)?;
+    }
+    Ok(())
+}
+
+fn command_of(program: &str, args: &[&str]) -> std::process::Command {
+    let mut command = command(program);
+    command.args(args);
+    command
 }
 
 /// nextest where it is installed (it kills hangs and runs each test alone), else cargo's own runner.

@@ -18,6 +18,10 @@ use crate::source::Source;
 const COMPILE_SECONDS: u64 = 5;
 /// Compilations at once, those that nobody waits for any more included.
 const COMPILATIONS_MAX: usize = 4;
+/// Parser items made for one mask: the readings of the text so far, for every token that might follow. The time
+/// of a mask grows faster than their number and everybody's step waits for it, so an ambiguous grammar, which has
+/// more of them at every token, ends its reply here. A plain schema needs a few for each member.
+const STEP_ITEMS_MAX: usize = 10_000;
 /// The compiler recurses along nesting and references; `source` bounds both, this carries them.
 const STACK_BYTES: usize = 32 << 20;
 
@@ -39,6 +43,7 @@ impl Compiler {
         parsers.quiet();
         *parsers.limits_mut() = ParserLimits {
             max_lexer_states: 50_000,
+            step_max_items: STEP_ITEMS_MAX,
             verbose_errors: false,
             ..ParserLimits::default()
         };
@@ -56,8 +61,11 @@ impl Compiler {
             .name("assay-constrain".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
+                let result = permit.compiler.run(source);
+                // Before the result leaves: whoever has it may compile again.
+                drop(permit);
                 // The caller may have given up; then the result is dropped.
-                let _ = sender.send(permit.compiler.run(source));
+                let _ = sender.send(result);
             })
             .map_err(|_| ConstraintError::Busy)?;
         match receiver.recv_timeout(Duration::from_secs(COMPILE_SECONDS)) {

@@ -12,6 +12,7 @@ mod error;
 mod factory;
 mod mask;
 mod matcher;
+mod overtime;
 mod schema;
 mod source;
 mod vocabulary;

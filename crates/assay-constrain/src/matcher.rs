@@ -5,12 +5,14 @@ use llguidance::api::StopReason;
 use crate::error::MatchError;
 use crate::factory::Constraint;
 use crate::mask::TokenMask;
+use crate::overtime::Overtime;
 
 /// State of one reply under its constraint.
 pub struct Matcher {
     inner: llguidance::Matcher,
     constraint: Constraint,
     has_ended: bool,
+    overtime: Overtime,
 }
 
 impl Matcher {
@@ -21,6 +23,7 @@ impl Matcher {
             inner: constraint.start(),
             constraint: constraint.clone(),
             has_ended: false,
+            overtime: Overtime::default(),
         }
     }
 
@@ -35,18 +38,21 @@ impl Matcher {
             let end_token_ids = self.constraint.end_token_ids();
             return Ok(TokenMask::of(vocab_size, end_token_ids.iter().copied()));
         }
-        let allowed = self
-            .inner
-            .compute_mask()
-            .map_err(|error| match limit(&error) {
-                // The only name that this end has: the parser's state is a plain error by now.
-                MatchError::Limit { reason }
-                    if reason == StopReason::NoExtensionBias.to_string() =>
-                {
-                    MatchError::EmptyMask
-                }
-                other => other,
-            })?;
+        let Self {
+            inner, overtime, ..
+        } = self;
+        let allowed =
+            overtime
+                .count(|| inner.compute_mask())?
+                .map_err(|error| match limit(&error) {
+                    // The only name that this end has: the parser's state is a plain error by now.
+                    MatchError::Limit { reason }
+                        if reason == StopReason::NoExtensionBias.to_string() =>
+                    {
+                        MatchError::EmptyMask
+                    }
+                    other => other,
+                })?;
         let mask = TokenMask::from_words(allowed.as_slice(), vocab_size);
         if mask.is_empty() {
             return Err(MatchError::EmptyMask);
@@ -71,7 +77,10 @@ impl Matcher {
         if self.is_finished() || !self.constraint.spells_text(token_id) {
             return Err(not_allowed);
         }
-        match self.inner.try_consume_tokens(&[token_id]) {
+        let Self {
+            inner, overtime, ..
+        } = self;
+        match overtime.count(|| inner.try_consume_tokens(&[token_id]))? {
             Ok(1) => Ok(()),
             Ok(_) => Err(not_allowed),
             Err(error) => Err(limit(&error)),

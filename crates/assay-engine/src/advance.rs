@@ -80,7 +80,9 @@ impl EngineCore {
                 token_id,
             })
         };
-        self.request_and_choice(row.seq_id).is_some() && row.draft.is_none_or(is_right)
+        let is_owned = self.request_and_choice(row.seq_id).is_some()
+            || self.unsettled_decision(row.seq_id.arrival).is_some();
+        is_owned && row.draft.is_none_or(is_right)
     }
 
     /// Takes what a row told to its request; the drawn token, where its choice goes on.
@@ -102,6 +104,10 @@ impl EngineCore {
                         position: row.position + 1,
                         token_id,
                     });
+            }
+            Ok(RowOutput::Nodes(readings)) => self.advance_decision(seq_id.arrival, readings),
+            Err(error) if self.decisions.contains_key(&seq_id.arrival) => {
+                self.fail_decision(seq_id.arrival, error);
             }
             Err(error) => self.fail_request(seq_id.arrival, error, events),
         }

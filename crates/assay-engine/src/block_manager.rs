@@ -211,6 +211,51 @@ impl BlockManager {
         }))
     }
 
+    /// Lets `branch`, which holds no block and begins with all of `trunk`'s tokens, share the blocks that they fill, take
+    /// what the cache knows beyond them, and have blocks of its own for the rest. What is left to be done to the
+    /// storage before anything else is written there: at most one copy, of the block that they part in.
+    ///
+    /// `trunk` must have computed all its tokens.
+    ///
+    /// # Errors
+    /// [`OutOfBlocks`] if the pool cannot cover the rest; nothing is taken then.
+    pub fn fork(
+        &mut self,
+        trunk: &Sequence,
+        branch: &mut Sequence,
+    ) -> Result<Option<KvBlockCopy>, OutOfBlocks> {
+        let num_forked = trunk.num_computed_tokens;
+        let num_shared = num_forked / self.block_size_tokens;
+        for &block in &trunk.block_table[..num_shared] {
+            self.reference(block);
+            branch.block_table.push(block);
+        }
+        branch.num_computed_tokens = num_shared * self.block_size_tokens;
+        let hit = self
+            .find(branch)
+            .filter(|hit| branch.is_cached && hit.num_tokens >= num_forked);
+        let room = self.room_beside(
+            branch.token_ids.len() - branch.num_computed_tokens,
+            hit.as_ref(),
+        );
+        if room.is_none() {
+            self.give_back(branch);
+            return Err(OutOfBlocks);
+        }
+        if let Some(hit) = hit {
+            let copy = self.take_hit(branch, hit)?;
+            branch.num_cached_tokens = branch.num_computed_tokens - num_forked;
+            return Ok(copy);
+        }
+        self.grow(branch)?;
+        branch.num_computed_tokens = num_forked;
+        let is_inside_block = !num_forked.is_multiple_of(self.block_size_tokens);
+        Ok(is_inside_block.then(|| KvBlockCopy {
+            from: trunk.block_table[num_shared],
+            to: branch.block_table[num_shared],
+        }))
+    }
+
     /// Appends blocks to the sequence's table until it covers all its tokens.
     ///
     /// # Errors
@@ -289,13 +334,17 @@ impl BlockManager {
     /// If a block is not held: it would be handed out twice.
     pub fn free(&mut self, sequence: &mut Sequence) {
         self.cache_tail(sequence);
+        self.give_back(sequence);
+    }
+
+    fn give_back(&mut self, sequence: &mut Sequence) {
         for block in std::mem::take(&mut sequence.block_table).into_iter().rev() {
             self.release(block);
         }
     }
 
     fn insert(&mut self, sequence: &mut Sequence, index: usize, end: usize) {
-        if self.prefix_cache == PrefixCache::Off {
+        if self.prefix_cache == PrefixCache::Off || !sequence.is_cached {
             return;
         }
         let parent = parent(sequence, index);

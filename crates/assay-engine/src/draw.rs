@@ -9,7 +9,7 @@ use assay_models::Logits;
 use crate::logprobs::{self, RawLogprobs};
 use crate::output::{RequestError, TokenOutput};
 use crate::request::LogprobsMode;
-use crate::rows::RowOwner;
+use crate::rows::ChoiceRow;
 use crate::sampler::{self, DrawKey};
 
 /// Draws the successor of row `row_index`, which belongs to `owner`.
@@ -17,7 +17,7 @@ pub(crate) fn draw_row(
     compute: &Compute,
     logits: &Logits,
     row_index: usize,
-    owner: &RowOwner<'_>,
+    owner: &ChoiceRow<'_>,
 ) -> Result<TokenOutput, RequestError> {
     let request = owner.request;
     let numerical_error = RequestError::NumericalError {
@@ -69,7 +69,7 @@ pub(crate) fn draw_row(
 
 /// The owner's mask, if it has one; it allows at least one column of the row.
 fn allowed_in_row<'a>(
-    owner: &RowOwner<'a>,
+    owner: &ChoiceRow<'a>,
     vocab_size: usize,
 ) -> Result<Option<&'a TokenMask>, RequestError> {
     let Some(mask) = owner.mask else {

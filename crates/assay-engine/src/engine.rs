@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::block_manager::PrefixCache;
 use crate::engine_core::EngineCore;
-use crate::handle::{EngineHandle, EngineState, Shared};
+use crate::handle::{Arrival, EngineHandle, EngineState, Shared};
 use crate::observer::StepObserver;
 use crate::row_cost;
 use crate::scheduler::SchedulerConfig;
@@ -20,7 +20,7 @@ use crate::token_bytes::TokenBytes;
 /// Limits of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Sequences in a forward pass at most.
+    /// Sequences in a forward pass at most; a decision counts as one, however many branches of it run.
     pub max_num_seqs: usize,
     /// Token rows in a forward pass at most; not below `max_num_seqs`. Rows far into a context count
     /// for more, and beside other sequences a long prompt takes a quarter: see [`crate::scheduler`].
@@ -123,7 +123,11 @@ impl Engine {
         if let Some(draft_model) = &draft_model {
             check_draft_model(model.as_ref(), draft_model)?;
         }
-        let shared = Arc::new(Shared::new(model.info().clone(), config.queue_limit));
+        let shared = Arc::new(Shared::new(
+            model.info().clone(),
+            Arc::clone(&token_bytes),
+            config.queue_limit,
+        ));
         let scheduler_config = SchedulerConfig {
             max_num_seqs: config.max_num_seqs,
             max_num_batched_tokens: config.max_num_batched_tokens,
@@ -210,7 +214,10 @@ fn run_steps(core: &mut EngineCore, shared: &Shared) -> Result<(), assay_models:
     loop {
         let (arrivals, state) = shared.take(core.has_work());
         for arrival in arrivals {
-            core.add(arrival.request, arrival.sink);
+            match arrival {
+                Arrival::Request(request, sink) => core.add(*request, sink),
+                Arrival::Decision(plan, sink) => core.add_decision(plan, sink),
+            }
         }
         match state {
             EngineState::Running => {}

@@ -10,11 +10,12 @@ use assay_models::ForwardModel;
 use crate::batch::LogitRow;
 use crate::block_manager::{BlockManager, PrefixCache};
 use crate::choice::{Choice, Finish};
+use crate::decision::active::ActiveDecision;
 use crate::handle::Progress;
 use crate::observer::StepObserver;
 use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput, Usage};
 use crate::request::Request;
-use crate::rows::RowOwner;
+use crate::rows::{ChoiceRow, RowOwner};
 use crate::scheduler::{ScheduledSequence, Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
 use crate::speculation::Drafter;
@@ -65,8 +66,10 @@ pub(crate) struct EngineCore {
     token_bytes: Arc<TokenBytes>,
     /// By arrival number.
     requests: BTreeMap<u64, ActiveRequest>,
+    /// By arrival number too: each is of one kind.
+    pub(crate) decisions: BTreeMap<u64, ActiveDecision>,
     next_arrival: u64,
-    stats: EngineStats,
+    pub(crate) stats: EngineStats,
     progress: Arc<Progress>,
 }
 
@@ -88,6 +91,7 @@ impl EngineCore {
             model,
             token_bytes,
             requests: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             next_arrival: 0,
             stats: EngineStats::default(),
             progress,
@@ -98,8 +102,7 @@ impl EngineCore {
 
     /// Queues a request that submit has accepted: one sequence for each choice.
     pub(crate) fn add(&mut self, request: Request, sink: Box<dyn OutputSink>) {
-        let arrival = self.next_arrival;
-        self.next_arrival += 1;
+        let arrival = self.take_arrival();
         for choice_index in 0..request.num_choices {
             let seq_id = SeqId {
                 arrival,
@@ -126,8 +129,14 @@ impl EngineCore {
         self.requests.insert(arrival, active);
     }
 
+    pub(crate) fn take_arrival(&mut self) -> u64 {
+        let arrival = self.next_arrival;
+        self.next_arrival += 1;
+        arrival
+    }
+
     pub(crate) fn has_work(&self) -> bool {
-        !self.requests.is_empty()
+        !(self.requests.is_empty() && self.decisions.is_empty())
     }
 
     /// Ends every request whose client no longer listens, queued ones included.
@@ -141,6 +150,7 @@ impl EngineCore {
         for arrival in gone {
             self.cancel(arrival);
         }
+        self.drop_gone_decisions();
     }
 
     /// Picks the step's tokens, and lets `submit` and the statistics see it before the long pass.
@@ -170,15 +180,22 @@ impl EngineCore {
     /// All that a row of a scheduled sequence is read by.
     pub(crate) fn row_owner(&self, row: LogitRow) -> RowOwner<'_> {
         let seq_id = row.seq_id;
+        if let Some(decision) = self.unsettled_decision(seq_id.arrival) {
+            return RowOwner::Nodes {
+                row,
+                plan: &decision.plan,
+                names: decision.nodes_of_row(seq_id.choice_index, row.position),
+            };
+        }
         let (request, choice) = self
             .request_and_choice(seq_id)
             .expect("a scheduled sequence's choice is unfinished");
-        RowOwner {
+        RowOwner::Choice(ChoiceRow {
             row,
             request,
             seen: &choice.seen,
             mask: choice.mask(),
-        }
+        })
     }
 
     /// Computes what a constrained sequence may draw next.
@@ -333,6 +350,10 @@ impl EngineCore {
             choice_index,
         } in step.scheduled.iter().map(|entry| entry.seq_id)
         {
+            if self.decisions.contains_key(&arrival) {
+                self.finish_settled(arrival);
+                continue;
+            }
             let choices = self.requests.get(&arrival).map(|active| &active.choices);
             let choice = choices.and_then(|choices| choices.get(choice_index as usize));
             if !matches!(choice, Some(Some(_))) {
@@ -359,10 +380,7 @@ impl EngineCore {
         let Some(num_choices) = self.release_sequences(arrival) else {
             return;
         };
-        self.stats.num_failed += num_choices;
-        if matches!(error, RequestError::NumericalError { .. }) {
-            self.stats.num_numerical_errors += 1;
-        }
+        self.stats.count_failure(&error, num_choices);
         events.push(AddressedEvent {
             arrival,
             event: OutputEvent::Failed(error),
@@ -384,6 +402,7 @@ impl EngineCore {
         }
         self.requests
             .retain(|_, active| active.choices.iter().any(Option::is_some));
+        self.emit_outcomes();
         self.publish_stats();
     }
 
@@ -397,6 +416,7 @@ impl EngineCore {
                 .sink
                 .send(OutputEvent::Failed(RequestError::EngineStopped));
         }
+        self.fail_all_decisions();
     }
 
     pub(crate) fn publish_stats(&self) {

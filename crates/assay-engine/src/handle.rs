@@ -9,9 +9,12 @@ use std::time::Duration;
 use assay_models::ModelInfo;
 use thiserror::Error;
 
+use crate::decision::plan::Plan;
+use crate::decision::{DecideError, DecisionRequest, DecisionSink, InvalidDecision};
 use crate::output::{OutputEvent, OutputSink, RequestError};
 use crate::request::{InvalidRequest, Request};
 use crate::stats::EngineStats;
+use crate::token_bytes::TokenBytes;
 
 /// What the engine thread does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +63,30 @@ pub enum SubmitError {
     Stopped,
 }
 
-/// A submitted request with the place its events go.
-pub(crate) struct Arrival {
-    pub(crate) request: Request,
-    pub(crate) sink: Box<dyn OutputSink>,
+/// What was submitted, with the place its events go.
+pub(crate) enum Arrival {
+    Request(Box<Request>, Box<dyn OutputSink>),
+    Decision(Box<Plan>, Box<dyn DecisionSink>),
+}
+
+impl Arrival {
+    /// Places in the queue.
+    fn num_choices(&self) -> usize {
+        match self {
+            Self::Request(request, _) => request.num_choices as usize,
+            Self::Decision(..) => 1,
+        }
+    }
+
+    /// Tells the client that the engine ended. One that has gone as well needs no word.
+    fn refuse(self) {
+        match self {
+            Self::Request(_, mut sink) => {
+                let _ = sink.send(OutputEvent::Failed(RequestError::EngineStopped));
+            }
+            Self::Decision(_, mut sink) => sink.send(Err(RequestError::EngineStopped)),
+        }
+    }
 }
 
 /// What the engine thread tells: statistics, and how many choices wait for a first place.
@@ -87,10 +110,7 @@ struct Inbox {
 
 impl Inbox {
     fn num_choices(&self) -> usize {
-        let arrivals = self.arrivals.iter();
-        arrivals
-            .map(|arrival| arrival.request.num_choices as usize)
-            .sum()
+        self.arrivals.iter().map(Arrival::num_choices).sum()
     }
 }
 
@@ -101,11 +121,12 @@ pub(crate) struct Shared {
     changed: Condvar,
     pub(crate) progress: Arc<Progress>,
     info: ModelInfo,
+    token_bytes: Arc<TokenBytes>,
     queue_limit: usize,
 }
 
 impl Shared {
-    pub(crate) fn new(info: ModelInfo, queue_limit: usize) -> Self {
+    pub(crate) fn new(info: ModelInfo, token_bytes: Arc<TokenBytes>, queue_limit: usize) -> Self {
         Self {
             inbox: Mutex::new(Inbox {
                 arrivals: Vec::new(),
@@ -114,6 +135,7 @@ impl Shared {
             changed: Condvar::new(),
             progress: Arc::default(),
             info,
+            token_bytes,
             queue_limit,
         }
     }
@@ -148,11 +170,8 @@ impl Shared {
             inbox.state = state;
             std::mem::take(&mut inbox.arrivals)
         };
-        for mut arrival in arrivals {
-            // A client that has gone as well needs no word.
-            let _ = arrival
-                .sink
-                .send(OutputEvent::Failed(RequestError::EngineStopped));
+        for arrival in arrivals {
+            arrival.refuse();
         }
         self.changed.notify_all();
     }
@@ -214,6 +233,12 @@ impl EngineHandle {
             request.validate(&shared.info)?;
             self.check_length(request.prompt_token_ids.len(), request.max_tokens as usize)?;
         }
+        let arrivals = requests.into_iter();
+        self.enqueue(arrivals.map(|(request, sink)| Arrival::Request(Box::new(request), sink)))
+    }
+
+    fn enqueue(&self, arrivals: impl Iterator<Item = Arrival>) -> Result<(), SubmitError> {
+        let shared = self.shared();
         let mut inbox = locked(&shared.inbox);
         match inbox.state {
             EngineState::Running => {}
@@ -228,12 +253,42 @@ impl EngineHandle {
                 queue_limit: shared.queue_limit,
             });
         }
-        let arrivals = requests.into_iter();
-        inbox
-            .arrivals
-            .extend(arrivals.map(|(request, sink)| Arrival { request, sink }));
+        inbox.arrivals.extend(arrivals);
         shared.changed.notify_all();
         Ok(())
+    }
+
+    /// Queues a decision; its outcome goes to `sink`, from the engine's thread. In the queue and in a batch it takes the
+    /// place of one choice.
+    ///
+    /// # Errors
+    /// [`DecideError`]; the request then has no effect and the sink no outcome.
+    pub fn decide(
+        &self,
+        request: DecisionRequest,
+        sink: Box<dyn DecisionSink>,
+    ) -> Result<(), DecideError> {
+        let shared = self.shared();
+        let plan = Plan::new(&request, &shared.info, &shared.token_bytes)?;
+        self.check_path(&plan)?;
+        Ok(self.enqueue([Arrival::Decision(Box::new(plan), sink)].into_iter())?)
+    }
+
+    /// Whether the decision's longest path fits the context, and its dearest the pool.
+    fn check_path(&self, plan: &Plan) -> Result<(), InvalidDecision> {
+        let info = self.model_info();
+        let num_blocks = plan.blocks_of_dearest_path(info.kv_block_tokens);
+        let num_tokens = plan.longest_path();
+        let limit_tokens = self.max_sequence_tokens();
+        let num_lacking = num_blocks.saturating_sub(info.num_kv_blocks);
+        if num_tokens <= limit_tokens && num_lacking == 0 {
+            return Ok(());
+        }
+        let room = num_tokens.saturating_sub(num_lacking * info.kv_block_tokens);
+        Err(InvalidDecision::TooLong {
+            num_tokens,
+            limit_tokens: limit_tokens.min(room),
+        })
     }
 
     /// Tokens that prompt and reply together may have: the context, or the pool if that is smaller.

@@ -11,6 +11,7 @@ mod advance;
 pub mod batch;
 pub mod block_manager;
 mod choice;
+pub mod decision;
 mod draw;
 pub mod engine;
 mod engine_core;

@@ -75,14 +75,23 @@ fn rank_named(mut candidates: Vec<TopLogprob>) -> Option<NamedLogprobs> {
         let by_logprob = b.logprob.total_cmp(&a.logprob);
         by_logprob.then(a.token_id.cmp(&b.token_id))
     });
-    let most = candidates.first()?.logprob;
-    let mass = candidates
-        .iter()
-        .fold(0.0, |mass, one| mass + exp64(one.logprob - most));
+    candidates.first()?;
+    let logprobs = candidates.iter().map(|one| one.logprob);
     Some(NamedLogprobs {
+        total_logprob: logprob_of_set(logprobs),
         candidates,
-        total_logprob: most + ln64(mass),
     })
+}
+
+/// Log of the sum of probabilities whose logs these are, added in this order; of a single one it is that one, to the
+/// bit. −infinity for none.
+pub fn logprob_of_set(logprobs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let most = logprobs.clone().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    let mass = logprobs.fold(0.0, |mass, logprob| mass + exp64(logprob - most));
+    most + ln64(mass)
 }
 
 /// Raw scores of `token_id` in a row, and its rank: 1 for the most likely token, ties by lower id.

@@ -1,4 +1,5 @@
-//! What a step's rows of logits become: the score of a prompt token that is known, or a drawn token.
+//! What a step's rows of logits become: the score of a prompt token that is known, a drawn token, or what a decision
+//! asks of the row.
 //!
 //! A pure function of the row and of its own request: no neighbour, no clock, no shared state. So rows
 //! may be read on any threads in any order, and in blocks of any size.
@@ -8,6 +9,8 @@ use assay_kernels::Compute;
 use assay_models::{Logits, TokenId};
 
 use crate::batch::LogitRow;
+use crate::decision::plan::{NodeName, Plan};
+use crate::decision::read::{NodeReading, read_nodes};
 use crate::draw::draw_row;
 use crate::logprobs::score_row;
 use crate::output::{PromptToken, RequestError, TokenOutput};
@@ -27,7 +30,20 @@ pub(crate) fn rows_per_block(vocab_size: usize) -> usize {
 
 /// Whose row it is, and all that it is read by.
 #[derive(Clone, Copy)]
-pub(crate) struct RowOwner<'a> {
+pub(crate) enum RowOwner<'a> {
+    /// A choice of a request.
+    Choice(ChoiceRow<'a>),
+    /// Nodes of a decision's label tries.
+    Nodes {
+        row: LogitRow,
+        plan: &'a Plan,
+        names: &'a [NodeName],
+    },
+}
+
+/// A choice's row.
+#[derive(Clone, Copy)]
+pub(crate) struct ChoiceRow<'a> {
     pub(crate) row: LogitRow,
     pub(crate) request: &'a Request,
     /// Tokens that penalties look at.
@@ -36,7 +52,7 @@ pub(crate) struct RowOwner<'a> {
     pub(crate) mask: Option<&'a Result<TokenMask, MatchError>>,
 }
 
-impl RowOwner<'_> {
+impl ChoiceRow<'_> {
     /// The prompt token that follows the row's; `None` if the next one is to be drawn.
     fn known_successor(&self) -> Option<TokenId> {
         let prompt = &self.request.prompt_token_ids;
@@ -51,6 +67,8 @@ pub(crate) enum RowOutput {
     Drawn(TokenOutput),
     /// The next token of the prompt, scored.
     Scored(PromptToken),
+    /// What it says of labels.
+    Nodes(Vec<NodeReading>),
 }
 
 /// Reads rows of `logits` over all threads: each owner's with its index there.
@@ -81,6 +99,22 @@ fn read_row(
     logits: &Logits,
     row_index: usize,
     owner: &RowOwner<'_>,
+) -> Result<RowOutput, RequestError> {
+    match *owner {
+        RowOwner::Choice(ref owner) => read_choice_row(compute, logits, row_index, owner),
+        RowOwner::Nodes { row, plan, names } => read_nodes(compute, logits, row_index, plan, names)
+            .map(RowOutput::Nodes)
+            .map_err(|_| RequestError::NumericalError {
+                position: row.position,
+            }),
+    }
+}
+
+fn read_choice_row(
+    compute: &Compute,
+    logits: &Logits,
+    row_index: usize,
+    owner: &ChoiceRow<'_>,
 ) -> Result<RowOutput, RequestError> {
     let Some(token_id) = owner.known_successor() else {
         return draw_row(compute, logits, row_index, owner).map(RowOutput::Drawn);

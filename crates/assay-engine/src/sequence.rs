@@ -7,7 +7,7 @@ use assay_models::{BlockId, TokenId};
 use crate::prefix_tree::CacheSalt;
 
 /// Name of a sequence. The order of ids is the order of arrival: requests as they were submitted, the
-/// choices of a request by index.
+/// choices of a request by index. A decision's trunk has index 0, its branches those of their segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqId {
     /// Running number of the request in this engine.
@@ -52,6 +52,10 @@ pub struct Sequence {
     pub block_table: Vec<BlockId>,
     /// Whose blocks it may share.
     pub cache_salt: CacheSalt,
+    /// Whether the logits of its last token's row are wanted.
+    pub wants_last_row: bool,
+    /// Whether the prefix cache keeps what is computed for it.
+    pub is_cached: bool,
     /// Leading tokens that it computed or reused before a preemption.
     num_known_tokens: usize,
 }
@@ -73,6 +77,8 @@ impl Sequence {
             num_cached_tokens: 0,
             block_table: Vec::new(),
             cache_salt,
+            wants_last_row: true,
+            is_cached: true,
             num_known_tokens: 0,
         }
     }
@@ -94,7 +100,7 @@ impl Sequence {
             .map_or(0, |row| end.saturating_sub(row.max(begin)))
     }
 
-    /// Tokens known but not computed; at least 1 until the sequence ends.
+    /// Tokens known but not computed; at least 1 until the sequence ends, or only its branches are left.
     pub fn num_uncomputed_tokens(&self) -> usize {
         self.token_ids.len() - self.num_computed_tokens
     }

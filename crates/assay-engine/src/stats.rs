@@ -1,7 +1,7 @@
 //! Counters and gauges of a running engine. Times are the server's business: the engine has no clock.
 
 use crate::block_manager::PrefixCache;
-use crate::output::FinishReason;
+use crate::output::{FinishReason, RequestError};
 use crate::scheduler::Scheduler;
 use crate::sequence::SeqId;
 
@@ -48,10 +48,14 @@ pub struct EngineStats {
     pub num_finished_stop_string: u64,
     /// Choices ended by `max_tokens`.
     pub num_finished_length: u64,
-    /// Choices whose client had gone.
+    /// Choices whose client had gone, and decisions.
     pub num_cancelled: u64,
-    /// Choices of failed requests.
+    /// Choices of failed requests, and failed decisions.
     pub num_failed: u64,
+    /// Decisions read to their end.
+    pub num_decisions: u64,
+    /// Distinct label edges of those decisions.
+    pub num_trie_edges: u64,
 }
 
 impl EngineStats {
@@ -62,6 +66,14 @@ impl EngineStats {
         {
             self.num_prefix_cache_queries += sequence.num_prompt_tokens as u64;
             self.num_prefix_cache_hits += sequence.num_cached_tokens as u64;
+        }
+    }
+
+    /// Counts a failure of so many choices.
+    pub(crate) fn count_failure(&mut self, error: &RequestError, num_choices: u64) {
+        self.num_failed += num_choices;
+        if matches!(error, RequestError::NumericalError { .. }) {
+            self.num_numerical_errors += 1;
         }
     }
 

@@ -11,6 +11,7 @@
 
 pub mod cells;
 pub mod client;
+pub mod decisions;
 pub mod erring;
 pub mod http;
 pub mod matrix;

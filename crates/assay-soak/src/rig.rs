@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use assay_engine::decision::{DecideError, DecisionRequest};
 use assay_engine::sequence::SeqId;
 use assay_engine::{
     DraftEffort, DraftModel, Engine, EngineConfig, EngineHandle, EngineStats, PrefixCache, Request,
@@ -13,6 +14,7 @@ use assay_engine::{
 use assay_models::ForwardModel;
 
 use crate::client::Client;
+use crate::decisions::Asker;
 use crate::erring::Erring;
 use crate::mutant::{Mutant, Mutation};
 use crate::subject::{KV_BLOCKS, Subject, Use, Weights};
@@ -149,6 +151,16 @@ impl Rig {
         };
         self.num_submitted += 1;
         Ok((seq_id, client))
+    }
+
+    /// Hands a decision over.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub fn decide(&mut self, request: DecisionRequest) -> Result<Asker, DecideError> {
+        let asker = Asker::ask(&self.engine, request)?;
+        self.num_submitted += 1;
+        Ok(asker)
     }
 
     /// Holds the engine inside the step of `opener`, so that all that is submitted until [`Rig::release`] arrives at

@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Outcome, first_difference};
+use crate::decisions::{Asker, DecisionVisit};
 use crate::reference::References;
 use crate::rig::{Remains, Rig};
 use crate::subject::Subject;
@@ -25,6 +26,8 @@ pub struct Counts {
     pub num_compared: u64,
     /// Tokens and scored prompt tokens that were compared.
     pub num_tokens: u64,
+    /// Decisions that were compared.
+    pub num_decisions: u64,
     /// Prompt tokens that came from the cache.
     pub num_cached_tokens: u64,
     /// Draft tokens that were accepted, and those that were not.
@@ -52,6 +55,7 @@ impl AddAssign<&Counts> for Counts {
         self.num_requests += other.num_requests;
         self.num_compared += other.num_compared;
         self.num_tokens += other.num_tokens;
+        self.num_decisions += other.num_decisions;
         self.num_cached_tokens += other.num_cached_tokens;
         self.num_draft_tokens.0 += other.num_draft_tokens.0;
         self.num_draft_tokens.1 += other.num_draft_tokens.1;
@@ -84,6 +88,7 @@ impl Counts {
             "requests": self.num_requests,
             "replies_compared": self.num_compared,
             "tokens_compared": self.num_tokens,
+            "decisions_compared": self.num_decisions,
             "cached_prompt_tokens": self.num_cached_tokens,
             "draft_tokens_accepted": self.num_draft_tokens.0,
             "draft_tokens_rejected": self.num_draft_tokens.1,
@@ -151,15 +156,21 @@ impl Soak {
         let epoch = self.traffic.epoch(index);
         let mut report = EpochReport::default();
         let mut rig = Rig::start(&self.subject, &epoch.setup)?;
-        let mut present: VecDeque<(Visit, Client)> = VecDeque::new();
+        let mut present: VecDeque<Present> = VecDeque::new();
         for number in 0..num_requests.min(EPOCH_REQUESTS) {
             let visit = self.traffic.visit(index * EPOCH_REQUESTS + number);
             let (_, client) = rig
                 .submit(visit.request.clone())
                 .map_err(|refused| anyhow!("{refused}: {:?}", visit.request))?;
             report.counts.num_requests += 1;
-            present.push_back((visit, client));
-            if present.len() >= epoch.num_clients {
+            present.push_back(Present::Client(Box::new(visit), client));
+            if let Some(visit) = self.traffic.decision(index * EPOCH_REQUESTS + number) {
+                let asker = rig
+                    .decide(visit.request.clone())
+                    .map_err(|refused| anyhow!("{refused}: {:?}", visit.request))?;
+                present.push_back(Present::Asker(visit, asker));
+            }
+            while present.len() >= epoch.num_clients {
                 self.end_oldest(&mut present, &mut report)?;
             }
         }
@@ -175,11 +186,13 @@ impl Soak {
     /// Reads the reply of whoever came first and compares it, or leaves.
     fn end_oldest(
         &mut self,
-        present: &mut VecDeque<(Visit, Client)>,
+        present: &mut VecDeque<Present>,
         report: &mut EpochReport,
     ) -> Result<()> {
-        let Some((visit, client)) = present.pop_front() else {
-            return Ok(());
+        let (visit, client) = match present.pop_front() {
+            Some(Present::Client(visit, client)) => (visit, client),
+            Some(Present::Asker(visit, asker)) => return self.end_decision(&visit, asker, report),
+            None => return Ok(()),
         };
         if let Some(num_events) = visit.leaves_after {
             client.leave_after(num_events);
@@ -205,6 +218,41 @@ impl Soak {
         }
         Ok(())
     }
+
+    fn end_decision(
+        &mut self,
+        visit: &DecisionVisit,
+        asker: Asker,
+        report: &mut EpochReport,
+    ) -> Result<()> {
+        if visit.leaves {
+            asker.leave();
+            return Ok(());
+        }
+        let outcome = match asker.outcome() {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                report.counts.num_faults += 1;
+                report.failures.push(format!("{fault}: {visit:?}"));
+                return Ok(());
+            }
+        };
+        let expected = self.references.of_decision(&visit.request)?;
+        report.counts.num_decisions += 1;
+        if outcome != *expected {
+            report.counts.num_differing += 1;
+            report
+                .failures
+                .push(format!("got {outcome:?}, alone {expected:?}: {visit:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// Who waits.
+enum Present {
+    Client(Box<Visit>, Client),
+    Asker(DecisionVisit, Asker),
 }
 
 fn num_entries(outcome: &Outcome) -> u64 {

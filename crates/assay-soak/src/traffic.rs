@@ -11,6 +11,7 @@ use assay_engine::{
 };
 use assay_models::TokenId;
 
+use crate::decisions::{DecisionVisit, any_decision};
 use crate::random::Random;
 use crate::rig::{Drafts, Setup, always};
 use crate::subject::{CONTEXT_TOKENS, KV_BLOCKS, Subject, Use, Weights};
@@ -110,6 +111,23 @@ impl Traffic {
             schema,
             leaves_after: random.one_in(9).then(|| random.below(5)),
         }
+    }
+
+    /// The decision that comes with visit `index`, if one does: always the same one.
+    pub fn decision(&self, index: u64) -> Option<DecisionVisit> {
+        let mut random = Random::of(self.seed.rotate_left(9), index);
+        if !random.one_in(6) {
+            return None;
+        }
+        let which = random.next_u64() % self.num_requests.div_ceil(6);
+        let leaves = random.one_in(9);
+        let mut random = Random::of(!self.seed.rotate_left(9), which);
+        let family = random.pick(&self.families);
+        let salt: CacheSalt = random.one_in(5).then(|| "a".into());
+        Some(DecisionVisit {
+            request: any_decision(family, &self.end_token_ids, salt, &mut random),
+            leaves,
+        })
     }
 
     fn request(&self, which: u64) -> (Request, Option<&'static str>) {

@@ -28,6 +28,12 @@ pub(crate) fn marked(words: &str, control_tokens: impl Iterator<Item = usize>) -
     Cow::Owned(text)
 }
 
+/// Two texts with marked words, joined so that no control token's text stands across their border.
+pub(crate) fn parted(text: &str, words: &str) -> String {
+    let mut mark = [0; 4];
+    [text, MARK.encode_utf8(&mut mark), words].concat()
+}
+
 /// `text` as it was before [`marked`]: of each run of marks half remain, rounded down.
 pub(crate) fn unmarked(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {

@@ -32,6 +32,20 @@ struct Pattern {
     strip: Strip,
 }
 
+impl Pattern {
+    /// Where what belongs to the token ends, whose text ends at `end`.
+    fn end(&self, text: &str, end: usize) -> usize {
+        let rest = text.get(end..).unwrap_or_default();
+        let behind = match self.strip {
+            Strip::Neither => rest,
+            Strip::Right => {
+                rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+            }
+        };
+        end + rest.len() - behind.len()
+    }
+}
+
 /// A searcher for a set of tokens' texts.
 #[derive(Debug)]
 pub(crate) struct SpecialMatcher {
@@ -86,6 +100,18 @@ impl SpecialMatcher {
         })
     }
 
+    /// Where the last token of `text` ends whose id passes `wanted`, in bytes; 0 if there is none.
+    pub(crate) fn end_of_last(&self, text: &str, wanted: impl Fn(u32) -> bool) -> usize {
+        self.automaton
+            .find_iter(text)
+            .filter_map(|found| {
+                let pattern = self.patterns.get(found.pattern().as_usize())?;
+                wanted(pattern.id).then(|| pattern.end(text, found.end()))
+            })
+            .last()
+            .unwrap_or(0)
+    }
+
     /// The parts of `text`, in order.
     pub(crate) fn split<'t>(&self, text: &'t str) -> Vec<Fragment<'t>> {
         let mut fragments = Vec::new();
@@ -99,14 +125,7 @@ impl SpecialMatcher {
                 fragments.push(Fragment::Text(before));
             }
             fragments.push(Fragment::Token(pattern.id));
-            done = found.end();
-            if pattern.strip == Strip::Right {
-                let rest = text.get(done..).unwrap_or_default();
-                done += rest.len()
-                    - rest
-                        .trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
-                        .len();
-            }
+            done = pattern.end(text, found.end());
         }
         let rest = text.get(done..).unwrap_or_default();
         if !rest.is_empty() {

@@ -272,6 +272,31 @@ impl Tokenizer {
         literal_text::marked(text, std::iter::empty())
     }
 
+    /// `text`, to be encoded with [`SpecialText::Parse`], in two: up to the last control token that is written out in it,
+    /// with the blanks that this owns, and the rest. Their tokens together are the text's, whatever stands behind.
+    #[must_use]
+    pub fn split_behind_structure<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
+        text.split_at(self.all_special.end_of_last(text, |id| self.is_special(id)))
+    }
+
+    /// `text`, in which no control token is written out, with `words` behind it: to be encoded with
+    /// [`SpecialText::Parse`], without becoming a control token together.
+    #[must_use]
+    pub fn join_literal(&self, text: &str, words: &str) -> String {
+        let words = self.mark_literal(words);
+        let joined = [text, &words].concat();
+        let crosses_border = |start| start < text.len();
+        let is_control = |id| self.is_special(id);
+        if self
+            .all_special
+            .begins(&joined, is_control)
+            .any(crosses_border)
+        {
+            return literal_text::parted(text, &words);
+        }
+        joined
+    }
+
     /// A text that holds marked words, as people read it: encoded again, its words are words no longer.
     #[must_use]
     pub fn unmark<'t>(&self, text: &'t str) -> Cow<'t, str> {

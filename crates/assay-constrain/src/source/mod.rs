@@ -22,8 +22,9 @@ const GRAMMAR_BYTES_MAX: usize = 64 * 1024;
 /// Longest choice: options, and bytes of all together.
 const OPTIONS_MAX: usize = 4_096;
 const OPTIONS_BYTES_MAX: usize = 256 * 1024;
-/// White space between JSON tokens, bounded so that a reply cannot drown in it.
-const WHITE_SPACE: &str = r"[ \t\n\r]{1,64}";
+/// White space between JSON tokens: what compact and indented JSON is written with. Small models that may
+/// begin another line at any place do so until their tokens are spent.
+const WHITE_SPACE: &str = r"( |\n( {0,32}|\t{0,8}))";
 
 /// A checked description of the texts that may come.
 #[derive(Clone, Debug)]
@@ -43,6 +44,16 @@ impl Source {
         if regex.is_empty() {
             return Err(unsupported("regex", "", "it matches the empty text only"));
         }
+        // The compiler parses it too, but inside a pattern of its own, and says less about what is wrong.
+        let parsed = regex_syntax::ast::parse::Parser::new().parse(regex);
+        parsed.map_err(|error| {
+            let column = error.span().start.column;
+            invalid(
+                "regex",
+                "",
+                &format!("{} (character {column})", error.kind()),
+            )
+        })?;
         if lark::has_stop_group(regex) {
             return Err(unsupported("regex", "", lark::STOP_GROUP));
         }

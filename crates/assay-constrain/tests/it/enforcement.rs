@@ -150,6 +150,8 @@ fn objects_mean_what_json_schema_says() {
             r#"{"a":1,"c":2}"#,
             r#"{"a":"1"}"#,
             r#"{"a":1,}"#,
+            "{\n\n\"a\": 1}",
+            "{  \"a\": 1}",
         ],
     );
     check_texts(

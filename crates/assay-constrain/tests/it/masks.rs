@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::vocabulary::{factory, vocabulary};
+use crate::vocabulary::{Walk, factory, vocabulary, walk};
 
 fn schemas() -> [Value; 5] {
     [
@@ -109,6 +109,22 @@ fn tokens_outside_the_mask_change_nothing() {
     let mask = matcher.compute_mask().expect("the end");
     assert_eq!(mask.iter().collect::<Vec<_>>(), [end]);
     matcher.accept(end).expect("the end");
+}
+
+/// The limits of a step leave room for what is large and plain.
+#[test]
+fn a_large_plain_schema_stays_within_the_limits() {
+    let names: Vec<String> = (0..400).map(|index| format!("name{index}")).collect();
+    let properties: serde_json::Map<_, _> = names
+        .iter()
+        .map(|name| (name.clone(), json!({"type": ["integer", "null"]})))
+        .collect();
+    let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let constraint = factory().compile_json_schema(&schema).expect("a schema");
+    for text in ["{}", "{\n  \"name7\": 1,\n  \"name399\": null\n}"] {
+        let token_ids: Vec<u32> = text.bytes().map(u32::from).collect();
+        assert_eq!(walk(&constraint, &token_ids), Walk::Complete, "{text}");
+    }
 }
 
 #[test]

@@ -118,8 +118,10 @@ type Compiled = Result<Constraint, ConstraintError>;
 fn what_is_not_enforced_in_full_is_refused_by_name() {
     for (text, reason) in [
         ("", "empty text"),
-        ("(", "it cannot be enforced"),
-        (r"a(?=b)", "it cannot be enforced"),
+        ("(", "unclosed group (character 1)"),
+        (r"abc\", "escape sequence"),
+        ("a{3,1}", "repetition"),
+        (r"a(?=b)", "look-around"),
         (r"\bword\b", "it cannot be enforced"),
         ("a^b", "it cannot be enforced"),
         ("a(?P<stop>b)", "a group named `stop`"),

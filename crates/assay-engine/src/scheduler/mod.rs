@@ -26,15 +26,21 @@
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
 //! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be
 //!   had, given back where the draft is rejected. Where rows are computed so many together, drafts fill up what
-//!   the other rows begin: a row of the next lot would have to pay for all of it. Beside other sequences all drafts of a step together have
-//!   half as many rows as the rest of it. So no draft preempts anyone or keeps anyone out, and another's
+//!   the other rows begin: a row of the next lot would have to pay for all of it. Beside other sequences all
+//!   drafts of a step together have half as many rows as the rest of it. So no draft preempts anyone or keeps anyone out, and another's
 //!   token waits for no more than half a step.
+//! - A decision counts as one sequence: a prompt that branches (`families.rs`). Behind its trunk, the step's share of it
+//!   goes to the branches whose parents are computed, depth first, no more than 64 of them; each shares its parent's
+//!   full blocks and copies the one that they part in. Its rows are never decode rows, and count as a prompt's.
 //! - Out of blocks, cached ones included: the latest arrival gives its blocks back and is computed again
 //!   later, as far as the cache has lost them. The oldest sequence is never preempted and can take the
 //!   whole pool, so it always ends: no livelock.
 
+mod branches;
+mod families;
 mod output;
 
+pub use branches::Branch;
 pub use output::{ScheduledSequence, SchedulerOutput};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +53,7 @@ use crate::prefill::{self, PrefillBudget, UnfinishedPrompt};
 use crate::row_cost::{self, RowCost, Run};
 use crate::sequence::{SeqId, Sequence, SequenceState};
 use crate::shared_prompts;
+use branches::Branches;
 
 /// Part of the budget that long prompts share beside other sequences: one in so many.
 const INTERACTIVE_PART: usize = 4;
@@ -83,6 +90,9 @@ pub struct Scheduler {
     sequences: BTreeMap<SeqId, Sequence>,
     waiting: BTreeSet<SeqId>,
     running: BTreeSet<SeqId>,
+    /// What follows a decision's trunk, by the trunk. The sequences of branches that hold blocks stand in `sequences`,
+    /// and in neither `waiting` nor `running`: their trunk stands there for them.
+    families: BTreeMap<SeqId, Branches>,
 }
 
 impl Scheduler {
@@ -101,6 +111,7 @@ impl Scheduler {
             sequences: BTreeMap::new(),
             waiting: BTreeSet::new(),
             running: BTreeSet::new(),
+            families: BTreeMap::new(),
         }
     }
 
@@ -113,8 +124,10 @@ impl Scheduler {
         self.waiting.insert(seq_id);
     }
 
-    /// Ends a sequence in whatever state it is, and frees its blocks; `None` if it ended before.
+    /// Ends a sequence in whatever state it is, its branches with it, and frees its blocks; `None` if it ended before.
     pub fn finish(&mut self, seq_id: SeqId) -> Option<Sequence> {
+        self.drop_branches(seq_id);
+        self.families.remove(&seq_id);
         let mut sequence = self.sequences.remove(&seq_id)?;
         self.waiting.remove(&seq_id);
         self.running.remove(&seq_id);
@@ -214,6 +227,7 @@ impl Scheduler {
             drawn_by_sequence.is_empty(),
             "a token is drawn only for a scheduled sequence: {drawn_by_sequence:?}"
         );
+        self.end_computed_branches(output);
     }
 
     /// A live sequence.
@@ -221,7 +235,7 @@ impl Scheduler {
         self.sequences.get(&seq_id)
     }
 
-    /// Every live sequence, in order of arrival.
+    /// Every live sequence, in order of arrival; branches that hold blocks behind their trunk.
     pub fn sequences(&self) -> impl Iterator<Item = &Sequence> {
         self.sequences.values()
     }
@@ -254,17 +268,13 @@ impl Scheduler {
         let oldest_first: Vec<SeqId> = self.running.iter().copied().collect();
         for seq_id in oldest_first {
             // It may have been preempted for an older one.
-            if self.running.contains(&seq_id)
-                && self.uncomputed(seq_id) == 1
-                && self.grow_or_preempt(seq_id, output)
-            {
-                output.scheduled.push(ScheduledSequence {
-                    seq_id,
-                    num_scheduled_tokens: 1,
-                    num_scored_rows: 0,
-                    wants_logits: true,
-                    draft_token_ids: Vec::new(),
-                });
+            if !self.running.contains(&seq_id) {
+                continue;
+            }
+            if self.uncomputed(seq_id) == 0 {
+                self.fork_or_preempt(seq_id, output);
+            } else if self.uncomputed(seq_id) == 1 && self.grow_or_preempt(seq_id, output) {
+                output.scheduled.push(self.part(seq_id, 1));
             }
         }
     }
@@ -303,6 +313,7 @@ impl Scheduler {
         sequence.state = SequenceState::Preempted;
         self.running.remove(&seq_id);
         self.waiting.insert(seq_id);
+        self.drop_branches(seq_id);
     }
 
     /// Lets unfinished prompts take what the cache has learnt of them since they started: from the other
@@ -337,7 +348,11 @@ impl Scheduler {
             let room = self
                 .blocks
                 .room_beside(sequence.token_ids.len(), hit.as_ref());
-            if room.is_none_or(|num_spare| num_spare < self.running.len()) {
+            let num_forked = self
+                .families
+                .get(&seq_id)
+                .map_or(0, Branches::num_path_blocks);
+            if room.is_none_or(|num_spare| num_spare < self.running.len() + num_forked) {
                 return;
             }
             let copy = match hit {
@@ -363,27 +378,33 @@ impl Scheduler {
             .config
             .prefill_chunk
             .map_or(usize::MAX, NonZeroUsize::get);
-        output
-            .scheduled
-            .extend(shares.into_iter().map(|(prompt, num_rows)| {
-                let num_rows = num_rows.min(chunk);
-                ScheduledSequence {
-                    seq_id: prompt.seq_id,
-                    num_scheduled_tokens: num_rows,
-                    num_scored_rows: self
-                        .sequences
-                        .get(&prompt.seq_id)
-                        .map_or(0, |sequence| sequence.num_scored_rows(num_rows)),
-                    wants_logits: num_rows == prompt.rows.num_rows,
-                    draft_token_ids: Vec::new(),
-                }
-            }));
+        for (prompt, num_rows) in shares {
+            let num_rows = num_rows.min(chunk);
+            if self.uncomputed(prompt.seq_id) == 0 {
+                self.schedule_branches(prompt.seq_id, num_rows, output);
+            } else {
+                output.scheduled.push(self.part(prompt.seq_id, num_rows));
+            }
+        }
+    }
+
+    /// The next `num_rows` rows of a live sequence.
+    fn part(&self, seq_id: SeqId, num_rows: usize) -> ScheduledSequence {
+        let sequence = self.sequences.get(&seq_id);
+        let reaches_end = self.uncomputed(seq_id) == num_rows;
+        ScheduledSequence {
+            seq_id,
+            num_scheduled_tokens: num_rows,
+            num_scored_rows: sequence.map_or(0, |sequence| sequence.num_scored_rows(num_rows)),
+            wants_logits: reaches_end && sequence.is_some_and(|sequence| sequence.wants_last_row),
+            draft_token_ids: Vec::new(),
+        }
     }
 
     /// What decode left, and the long prompts' part of it: all of it for a sequence that is alone.
     fn prefill_budget(&self, decode: &SchedulerOutput) -> PrefillBudget {
         let all = self.cost_left(decode);
-        let is_alone = self.sequences.len() == 1;
+        let is_alone = self.is_alone();
         let long = if is_alone {
             all
         } else {
@@ -420,7 +441,7 @@ impl Scheduler {
         };
         let num_left = self.costs().rows_within(rows, self.cost_left(output));
         let num_left = num_left.min(self.num_rows_begun(output));
-        if self.sequences.len() == 1 {
+        if self.is_alone() {
             return num_left;
         }
         let num_drafted = output.num_draft_tokens();
@@ -437,6 +458,11 @@ impl Scheduler {
                 num_rows.next_multiple_of(rows_at_once) - num_rows
             }
         }
+    }
+
+    /// Whether all that is queued or runs is one sequence and its branches.
+    fn is_alone(&self) -> bool {
+        self.running.len() + self.waiting.len() == 1
     }
 
     fn costs(&self) -> RowCost {
@@ -459,20 +485,14 @@ impl Scheduler {
             .prefilling(decode)
             .into_iter()
             .filter_map(|seq_id| self.sequences.get(&seq_id))
-            .map(|sequence| {
-                let num_rows = sequence.num_uncomputed_tokens();
-                let rows = Run {
-                    position: sequence.num_computed_tokens,
-                    num_rows,
-                    // The last row gives the next token.
-                    num_plain: num_rows - 1 - sequence.num_scored_rows(num_rows),
-                };
+            .filter_map(|sequence| {
+                let rows = self.rows_left(sequence)?;
                 let prompt = UnfinishedPrompt {
                     seq_id: sequence.seq_id,
                     rows,
                     is_long: self.costs().of(rows) > interactive_cost,
                 };
-                (prompt, sequence)
+                Some((prompt, sequence))
             })
             .collect();
         match self.blocks.prefix_cache() {
@@ -481,6 +501,21 @@ impl Scheduler {
             }
             PrefixCache::Off => prompts.into_iter().map(|(prompt, _)| prompt).collect(),
         }
+    }
+
+    /// Rows that a step can compute of a sequence, or of the branches behind it; `None` for none.
+    fn rows_left(&self, sequence: &Sequence) -> Option<Run> {
+        let num_rows = sequence.num_uncomputed_tokens();
+        if num_rows == 0 {
+            return self.branch_rows(sequence.seq_id);
+        }
+        let num_with_logits =
+            sequence.num_scored_rows(num_rows) + usize::from(sequence.wants_last_row);
+        Some(Run {
+            position: sequence.num_computed_tokens,
+            num_rows,
+            num_plain: num_rows - num_with_logits,
+        })
     }
 
     /// Running sequences that do not decode in this step, oldest first.

@@ -24,7 +24,11 @@ impl EngineCore {
             return Ok(());
         }
         let decoding: Vec<usize> = (0..scheduled.scheduled.len())
-            .filter(|&index| scheduled.scheduled[index].is_decode())
+            .filter(|&index| {
+                let entry = &scheduled.scheduled[index];
+                // A decision's tokens are known: there is nothing to guess.
+                entry.is_decode() && self.request_and_choice(entry.seq_id).is_some()
+            })
             .collect();
         // It looks at the rest of the engine's state while it drafts.
         let mut drafter = std::mem::take(&mut self.drafter);

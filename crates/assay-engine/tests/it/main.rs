@@ -4,6 +4,7 @@
 mod checked;
 mod collect;
 mod constraints;
+mod decisions;
 mod draft_model;
 mod draft_rows;
 mod generation;

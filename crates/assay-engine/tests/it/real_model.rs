@@ -22,7 +22,7 @@ cherries: 3 crates, shed 4<|im_end|>
 apples: 14 crates, shed 2
 ";
 
-fn model_path() -> PathBuf {
+pub(crate) fn model_path() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .filter(|base| !base.is_empty())
         .map(PathBuf::from);

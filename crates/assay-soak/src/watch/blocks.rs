@@ -49,7 +49,10 @@ pub(super) fn check(scheduler: &Scheduler, histories: &Histories) -> Vec<String>
                     })
                     .collect();
                 let is_same = ends.iter().all(|end| end.is_some() && *end == ends[0]);
-                if !is_same || !in_tree {
+                // A decision's branches share what they fork from, whether or not the cache keeps it.
+                let arrival = shared[0].0.arrival;
+                let is_family = shared.iter().all(|(seq_id, _)| seq_id.arrival == arrival);
+                if !is_same || !(in_tree || is_family) {
                     faults.push(format!(
                         "{block:?} is shared by unlike sequences {shared:?}"
                     ));
@@ -64,7 +67,8 @@ pub(super) fn check(scheduler: &Scheduler, histories: &Histories) -> Vec<String>
             "{counted:?} blocks are held, cached and free; the pool says {told:?}"
         ));
     }
-    if scheduler.num_running() + scheduler.num_waiting() != num_live {
+    let num_queued = scheduler.num_running() + scheduler.num_waiting();
+    if num_queued + scheduler.num_branches() != num_live {
         faults.push(format!("{num_live} sequences live, not as many are queued"));
     }
     faults
