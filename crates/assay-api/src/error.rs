@@ -50,6 +50,13 @@ impl FieldError {
         }
     }
 
+    /// The field at `path`, without which nothing can be done, is not there.
+    pub fn missing(path: impl Into<String>) -> Self {
+        let path = path.into();
+        let message = format!("`{path}`: is required");
+        Self::new(path, message)
+    }
+
     /// The server knows the field at `path` and cannot do what it asks.
     pub fn unsupported(path: impl Into<String>, what: &str) -> Self {
         let path = path.into();

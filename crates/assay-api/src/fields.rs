@@ -84,6 +84,11 @@ impl Fields {
         }
     }
 
+    /// Looks at a field without taking it; null is absent.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
     /// Takes a field of any type; null is absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         // Constant time whatever the number of fields; the order of the rest is still a function of the body.

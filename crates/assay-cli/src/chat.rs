@@ -6,7 +6,8 @@ use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail};
 use assay_engine::{
-    Entry, LogprobsMode, LogprobsParams, OutputEvent, Request, RequestId, SamplingParams,
+    Entry, LogprobsMode, LogprobsParams, OutputEvent, ReplyFormat, Request, RequestId,
+    SamplingParams,
 };
 use assay_tokenizer::{
     EncodeOptions, RenderOptions, SpecialText, SpecialTokens, TemplateDate, display_token,
@@ -203,6 +204,7 @@ impl Conversation {
             prompt_logprobs: None,
             named_token_ids: Vec::new(),
             constraint: None,
+            format: ReplyFormat::default(),
         }
     }
 

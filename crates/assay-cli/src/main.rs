@@ -6,6 +6,7 @@ mod catalog;
 mod channel;
 mod chat;
 mod config;
+mod decide;
 mod demo;
 mod digest;
 mod draft_model;
@@ -33,7 +34,8 @@ use crate::config::{LogFormat, ModelArgs, ServeArgs, StoreArgs};
     name = "assay",
     version,
     about = "Answers from open language models, with exact and repeatable probabilities",
-    after_help = "Exit status: 0 done; 1 failed; 2 wrong usage; 3 `bench` found the machine busy."
+    after_help = "Exit status: 0 done; 1 failed; 2 wrong usage; 3 `bench` found the machine busy; 4 `decide` has rows without an \
+                  answer."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -66,6 +68,13 @@ enum Command {
         #[command(flatten)]
         score: score::ScoreArgs,
     },
+    /// Answer typed questions about every row of a file, with exact probabilities
+    Decide {
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        decide: decide::DecideArgs,
+    },
     /// Measure how fast a model runs here, beside what the machine can do at most
     Bench(bench::BenchArgs),
     /// Fetch a model by name and print its path
@@ -88,6 +97,9 @@ enum Command {
 /// Exit code of a measurement that the machine was too busy for.
 const BUSY: u8 = 3;
 
+/// Exit code of a run that answered some rows and not others.
+const BAD_ROWS: u8 = 4;
+
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     for name in config::unknown_variables(&Cli::command()) {
@@ -102,6 +114,9 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             if error.is::<bench::MachineBusy>() {
                 return ExitCode::from(BUSY);
+            }
+            if error.is::<decide::BadRows>() {
+                return ExitCode::from(BAD_ROWS);
             }
             ExitCode::FAILURE
         }
@@ -126,6 +141,10 @@ fn run(command: Command) -> Result<()> {
         Command::Score { model, score } => {
             serve::start_logging(LogFormat::Text, "warn");
             score::run(model.resolve()?, &score)
+        }
+        Command::Decide { model, decide } => {
+            serve::start_logging(LogFormat::Text, "warn");
+            decide::run(model, &decide)
         }
         Command::Bench(args) => bench::run(args),
         Command::Pull { name, store } => {

@@ -23,6 +23,15 @@ pub(crate) fn tokens_bar(label: &str, num_tokens: u64) -> ProgressBar {
     )
 }
 
+/// A bar over rows of a file, on the error stream.
+pub(crate) fn rows_bar(num_rows: u64) -> ProgressBar {
+    counted_bar(
+        "deciding",
+        num_rows,
+        "{msg:.bold} {bar:32.cyan} {pos}/{len} rows {per_sec} {eta}",
+    )
+}
+
 /// A bar over pieces of work, on the error stream; the label may change.
 pub(crate) fn steps_bar(label: &str, num_steps: u64) -> ProgressBar {
     counted_bar(

@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use assay_server::{AppState, Limits, ServerConfig, ShutdownTrigger, shutdown_channel};
+use assay_server::{
+    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, shutdown_channel,
+};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{LogFormat, ServeConfig};
+use crate::config::{LogFormat, ModelConfig, ServeConfig};
 use crate::load::{self, Loaded};
 
 /// Serves until a signal and a drain.
@@ -69,31 +71,59 @@ pub(crate) async fn serve(
             "the file has no chat template: chat requests will be refused"
         );
     }
-    let state = AppState::new(
-        loaded.engine,
-        loaded.tokenizer,
-        loaded.template,
-        ServerConfig {
-            model_id: loaded.model_id,
-            aliases: config.aliases,
-            any_model_name: config.any_model_name,
-            api_keys: config.api_keys,
-            loopback: config.host.is_loopback(),
-            cors_origins: config.cors_origins,
-            created: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs(),
-            system_fingerprint: loaded.system_fingerprint,
-            template_date: config.model.template_date,
-            drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
-            limits: Limits::default(),
-        },
-    );
+    let mut limits = Limits::default();
+    if let Some(max_trie_edges) = config.max_trie_edges {
+        limits.max_trie_edges = max_trie_edges.get();
+    }
+    let local = local_config(&loaded, &config.model);
+    let server = ServerConfig {
+        aliases: config.aliases,
+        reasoning_parser: config.reasoning_parser,
+        tool_parser: config.tool_parser,
+        any_model_name: config.any_model_name,
+        api_keys: config.api_keys,
+        loopback: config.host.is_loopback(),
+        cors_origins: config.cors_origins,
+        drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
+        limits,
+        ..local
+    };
+    let state = state(loaded, server);
     tracing::info!("serving on http://{address}");
     assay_server::serve(listener, state, shutdown)
         .await
         .context("serving failed")
+}
+
+/// The routes of `loaded` for this process alone, without a socket.
+pub(crate) fn local_state(loaded: Loaded, model: &ModelConfig) -> AppState {
+    let config = local_config(&loaded, model);
+    state(loaded, config)
+}
+
+fn state(loaded: Loaded, config: ServerConfig) -> AppState {
+    AppState::new(loaded.engine, loaded.tokenizer, loaded.template, config)
+}
+
+fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
+    ServerConfig {
+        model_id: loaded.model_id.clone(),
+        aliases: Vec::new(),
+        any_model_name: true,
+        api_keys: Vec::new(),
+        loopback: true,
+        cors_origins: Vec::new(),
+        created: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs(),
+        system_fingerprint: loaded.system_fingerprint.clone(),
+        template_date: model.template_date,
+        reasoning_parser: ParserChoice::default(),
+        tool_parser: ParserChoice::default(),
+        drain_timeout: Duration::ZERO,
+        limits: Limits::default(),
+    }
 }
 
 fn forward_signals(trigger: ShutdownTrigger) -> Result<()> {

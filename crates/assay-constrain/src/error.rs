@@ -86,6 +86,14 @@ impl ConstraintError {
         }
     }
 
+    /// The error of a schema that stands at `place` of something larger.
+    pub(crate) fn below(mut self, place: &str) -> Self {
+        if let Self::Unsupported { path, .. } | Self::Invalid { path, .. } = &mut self {
+            path.insert_str(0, place);
+        }
+        self
+    }
+
     /// Whether the request is at fault, rather than the moment or the model.
     #[must_use]
     pub fn is_callers_fault(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::cache::RecentlyUsed;
 use crate::compiler::Compiler;
 use crate::error::ConstraintError;
 use crate::schema;
-use crate::source::Source;
+use crate::source::{Shape, Source};
 use crate::vocabulary::token_environment;
 
 /// Constraints kept for requests to come.
@@ -110,6 +110,16 @@ impl ConstraintFactory {
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_grammar(&self, grammar: &str) -> Result<Constraint, ConstraintError> {
         self.compiled(format!("lark {grammar}"), || Source::lark(grammar))
+    }
+
+    /// A constraint to texts of a shape.
+    ///
+    /// # Errors
+    /// As [`ConstraintFactory::compile_json_schema`]; paths begin with that of the shape's schema.
+    pub fn compile_shape(&self, shape: &Shape) -> Result<Constraint, ConstraintError> {
+        // The check comes first: it bounds the schemas, and with them the key.
+        let source = Source::shape(shape)?;
+        self.compiled(format!("shape {shape:?}"), || Ok(source))
     }
 
     /// A constraint to any JSON object.

@@ -21,3 +21,4 @@ pub use error::{ConstraintError, MatchError};
 pub use factory::{Constraint, ConstraintFactory};
 pub use mask::TokenMask;
 pub use matcher::Matcher;
+pub use source::Shape;

@@ -12,14 +12,11 @@ impl TokenMask {
     /// A mask of `vocab_size` ids that allows those in `token_ids`; others past it are dropped.
     #[must_use]
     pub fn of(vocab_size: usize, token_ids: impl IntoIterator<Item = u32>) -> Self {
-        let mut words = vec![0_u32; vocab_size.div_ceil(32)];
-        for token_id in token_ids {
-            let id = token_id as usize;
-            if id < vocab_size {
-                words[id / 32] |= 1 << (id % 32);
-            }
-        }
-        Self { words, vocab_size }
+        let none = Self {
+            words: vec![0; vocab_size.div_ceil(32)],
+            vocab_size,
+        };
+        none.with(token_ids)
     }
 
     /// Takes over `words`, which may be longer than `vocab_size` needs.
@@ -32,6 +29,18 @@ impl TokenMask {
             *last &= (1 << (vocab_size % 32)) - 1;
         }
         Self { words, vocab_size }
+    }
+
+    /// The mask with `token_ids` allowed as well; those past it are dropped.
+    #[must_use]
+    pub fn with(mut self, token_ids: impl IntoIterator<Item = u32>) -> Self {
+        for token_id in token_ids {
+            let id = token_id as usize;
+            if id < self.vocab_size {
+                self.words[id / 32] |= 1 << (id % 32);
+            }
+        }
+        self
     }
 
     /// Whether `token_id` may come next.

@@ -1,8 +1,9 @@
 //! One choice of a request while it is generated: its text, its count, and when it ends.
 
-use assay_constrain::{Constraint, MatchError, Matcher, TokenMask};
+use assay_constrain::{Constraint, MatchError, TokenMask};
 use assay_models::TokenId;
 
+use crate::guide::Guide;
 use crate::output::{Entry, FinishReason, Pushed, TextEnd, TextPipeline, TokenOutput};
 use crate::request::Request;
 use crate::sampler::{self, SeenTokens};
@@ -14,16 +15,8 @@ pub(crate) struct Choice {
     text: TextPipeline,
     /// Filled only where the sampling parameters look at it.
     pub(crate) seen: SeenTokens,
-    constrained: Option<Constrained>,
+    guide: Guide,
     num_output_tokens: u32,
-}
-
-/// A choice's place in its request's constraint.
-#[derive(Debug)]
-struct Constrained {
-    matcher: Matcher,
-    /// What may follow the last token; `None` until it is computed for the next draw.
-    mask: Option<Result<TokenMask, MatchError>>,
 }
 
 /// What one drawn token did to its choice.
@@ -41,6 +34,7 @@ pub(crate) struct Finish {
     pub(crate) reason: FinishReason,
     pub(crate) end: Option<TokenOutput>,
     pub(crate) completion_tokens: u32,
+    pub(crate) reasoning_tokens: u32,
 }
 
 impl Choice {
@@ -51,12 +45,9 @@ impl Choice {
             SeenTokens::default()
         };
         Self {
-            text: TextPipeline::new(&request.stop),
+            text: TextPipeline::with_format(&request.stop, &request.format),
             seen,
-            constrained: request.constraint.as_ref().map(|constraint| Constrained {
-                matcher: Matcher::new(constraint),
-                mask: None,
-            }),
+            guide: Guide::new(request),
             num_output_tokens: 0,
         }
     }
@@ -66,26 +57,25 @@ impl Choice {
         self.num_output_tokens
     }
 
-    /// Computes what may be drawn next, where a constraint says so.
-    pub(crate) fn prepare_mask(&mut self) {
-        if let Some(Constrained { matcher, mask }) = &mut self.constrained {
-            // A preempted choice comes again without having drawn.
-            mask.get_or_insert_with(|| matcher.compute_mask());
-        }
+    /// Computes what may be drawn next, where not everything may.
+    pub(crate) fn prepare_mask(&mut self, request: &Request, token_bytes: &TokenBytes) {
+        self.guide.prepare(request, &self.text, token_bytes);
     }
 
     /// What may be drawn next; `None` is everything.
     pub(crate) fn mask(&self) -> Option<&Result<TokenMask, MatchError>> {
-        self.constrained.as_ref()?.mask.as_ref()
+        self.guide.mask()
     }
 
-    /// Tells the constraint which token was drawn.
-    pub(crate) fn accept(&mut self, token_id: TokenId) -> Result<(), MatchError> {
-        let Some(Constrained { matcher, mask }) = &mut self.constrained else {
-            return Ok(());
-        };
-        *mask = None;
-        matcher.accept(token_id)
+    /// Tells what guides the reply which token was drawn.
+    pub(crate) fn accept(
+        &mut self,
+        token_id: TokenId,
+        request: &Request,
+        token_bytes: &TokenBytes,
+    ) -> Result<(), MatchError> {
+        self.guide
+            .accept(token_id, request, &mut self.text, token_bytes)
     }
 
     /// Takes the drawn token through the text pipeline and decides whether the reply goes on.
@@ -162,6 +152,7 @@ impl Choice {
             reason,
             end,
             completion_tokens: self.num_output_tokens,
+            reasoning_tokens: self.text.num_reasoning_tokens(),
         }
     }
 }

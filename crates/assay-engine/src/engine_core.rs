@@ -198,14 +198,14 @@ impl EngineCore {
         })
     }
 
-    /// Computes what a constrained sequence may draw next.
+    /// Computes what a sequence may draw next.
     pub(crate) fn prepare_mask(&mut self, seq_id: SeqId) {
-        let choice = self
-            .requests
-            .get_mut(&seq_id.arrival)
-            .and_then(|active| active.choices.get_mut(seq_id.choice_index as usize));
+        let Some(active) = self.requests.get_mut(&seq_id.arrival) else {
+            return;
+        };
+        let choice = active.choices.get_mut(seq_id.choice_index as usize);
         if let Some(Some(choice)) = choice {
-            choice.prepare_mask();
+            choice.prepare_mask(&active.request, &self.token_bytes);
         }
     }
 
@@ -257,7 +257,7 @@ impl EngineCore {
         }
         self.stats.num_generation_tokens += 1;
 
-        if let Err(error) = choice.accept(output.token_id) {
+        if let Err(error) = choice.accept(output.token_id, &active.request, &self.token_bytes) {
             self.fail_request(arrival, error.into(), events);
             return false;
         }
@@ -338,6 +338,7 @@ impl EngineCore {
                 prompt_tokens: count_u32(active.request.prompt_token_ids.len()),
                 cached_tokens: count_u32(cached_tokens),
                 completion_tokens: finish.completion_tokens,
+                reasoning_tokens: finish.reasoning_tokens,
             },
         };
         events.push(AddressedEvent { arrival, event });

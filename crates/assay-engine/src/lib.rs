@@ -15,6 +15,7 @@ pub mod decision;
 mod draw;
 pub mod engine;
 mod engine_core;
+mod guide;
 pub mod handle;
 pub mod logprobs;
 pub mod observer;
@@ -38,8 +39,9 @@ pub use engine::{Engine, EngineConfig, SpawnError};
 pub use handle::{EngineHandle, EngineState, SubmitError};
 pub use observer::StepObserver;
 pub use output::{
-    Entry, FinishReason, Gone, NamedLogprobs, OutputEvent, OutputSink, PromptToken, Pushed,
-    RequestError, TextEnd, TextPipeline, TokenLogprobs, TokenOutput, TopLogprob, Usage,
+    Channel, Entry, FinishReason, Gone, NamedLogprobs, OutputEvent, OutputSink, PromptToken,
+    Pushed, ReasoningFormat, ReasoningTags, ReplyFormat, RequestError, TextEnd, TextPipeline,
+    TokenLogprobs, TokenOutput, ToolCallFormat, ToolCallPiece, TopLogprob, Usage,
 };
 pub use prefix_tree::CacheSalt;
 pub use request::{

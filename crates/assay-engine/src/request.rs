@@ -9,6 +9,7 @@ use assay_constrain::Constraint;
 use assay_models::{ModelInfo, TokenId};
 use thiserror::Error;
 
+use crate::output::ReplyFormat;
 use crate::prefix_tree::CacheSalt;
 
 /// Name of a request, unique in this process.
@@ -40,7 +41,9 @@ pub struct Request {
     pub named_token_ids: Vec<TokenId>,
     /// What the reply must be; tokens outside it are never drawn. Raw scores do not see it.
     pub constraint: Option<Constraint>,
-    /// Texts that end the reply; matched on the decoded text, never part of it.
+    /// How the reply is told apart. A constraint holds from the end of the reasoning on.
+    pub format: ReplyFormat,
+    /// Texts that end the reply; matched on the decoded content, never part of it.
     pub stop: Vec<String>,
     /// Ids that end the reply, the model's own end-of-generation set included.
     pub end_token_ids: Vec<TokenId>,
@@ -220,6 +223,16 @@ impl Request {
             "named_token_ids",
             "only with raw scores",
         )?;
+
+        if let Some(reasoning) = &self.format.reasoning {
+            let tags = [&reasoning.open_token_ids, &reasoning.close_token_ids];
+            check(
+                tags.iter()
+                    .all(|ids| !ids.is_empty() && !ids.iter().any(past_vocab)),
+                "format.reasoning",
+                "a tag has no token, or one past the vocabulary",
+            )?;
+        }
 
         let sampling = &self.sampling;
         if let Some((id, _)) = sampling.logit_bias.iter().find(|(id, _)| past_vocab(id)) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_tokenizer::TemplateDate;
+use assay_tokenizer::{ReasoningParser, TemplateDate, ToolParser};
 
 /// Configuration of the server; the caller reads it from flags, environment or file.
 #[derive(Clone, Debug)]
@@ -25,10 +25,37 @@ pub struct ServerConfig {
     pub system_fingerprint: String,
     /// The date that chat templates see; fixed, so that the same request gives the same prompt tomorrow.
     pub template_date: TemplateDate,
+    /// How reasoning is told from content.
+    pub reasoning_parser: ParserChoice<ReasoningParser>,
+    /// How tool calls are told from content.
+    pub tool_parser: ParserChoice<ToolParser>,
     /// How long running requests may go on once a shutdown began.
     pub drain_timeout: Duration,
     /// Limits on what clients send.
     pub limits: Limits,
+}
+
+/// Which parser a model's replies get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ParserChoice<T> {
+    /// The one that its chat template asks for.
+    #[default]
+    Detect,
+    /// None.
+    Off,
+    /// This one.
+    Named(T),
+}
+
+impl<T> ParserChoice<T> {
+    /// The parser, where the template asks for `detected`.
+    pub(crate) fn or(self, detected: Option<T>) -> Option<T> {
+        match self {
+            Self::Detect => detected,
+            Self::Off => None,
+            Self::Named(parser) => Some(parser),
+        }
+    }
 }
 
 /// Limits on what clients send.
@@ -50,6 +77,8 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// Silence in a stream after which a comment keeps it open.
     pub keep_alive: Duration,
+    /// Most token edges of the labels of one decision request.
+    pub max_trie_edges: usize,
 }
 
 impl Default for Limits {
@@ -63,6 +92,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
+            max_trie_edges: assay_engine::decision::DEFAULT_MAX_TRIE_EDGES,
         }
     }
 }

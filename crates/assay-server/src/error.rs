@@ -50,6 +50,9 @@ pub enum ApiError {
     /// The model has no chat template.
     #[error("the model `{0}` has no chat template: it is not a chat model")]
     NoTemplate(String),
+    /// The model answers no typed questions.
+    #[error("this model cannot be asked typed questions: {0}")]
+    NotAskable(String),
     /// No such model here.
     #[error("the model {name} does not exist here; this server serves `{served}`")]
     UnknownModel {
@@ -77,7 +80,7 @@ pub enum ApiError {
     #[error("the body did not arrive in time")]
     BodyTimeout,
     /// The connection broke inside the body.
-    #[error("the body ended early")]
+    #[error("the body ended early, or is not in the encoding that it names")]
     BodyBroken,
     /// No key, or not one of ours.
     #[error("this server needs an API key: send `Authorization: Bearer KEY`")]
@@ -176,6 +179,12 @@ impl ApiError {
                 Some(field),
             ),
             Self::Template(_) => (S::BAD_REQUEST, CLIENT, None, Some("messages")),
+            Self::NotAskable(_) => (
+                S::BAD_REQUEST,
+                CLIENT,
+                Some("model_not_askable"),
+                Some("model"),
+            ),
             Self::NoTemplate(_) => (S::BAD_REQUEST, CLIENT, None, Some("model")),
             Self::UnknownModel { .. } => {
                 (S::NOT_FOUND, CLIENT, Some("model_not_found"), Some("model"))
@@ -236,7 +245,9 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, body) = self.to_reply();
-        let mut response = (status, Json(body)).into_response();
+        let mut response = (status, Json(&body)).into_response();
+        // For the routes whose errors have another envelope.
+        response.extensions_mut().insert(body);
         let headers = response.headers_mut();
         match self {
             Self::QueueFull | Self::Draining | Self::CutOff | Self::EngineStopped => {

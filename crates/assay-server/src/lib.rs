@@ -8,6 +8,7 @@
 mod body;
 mod config;
 mod convert;
+mod deciding;
 mod error;
 mod ignored;
 mod layers;
@@ -24,7 +25,7 @@ mod sse;
 mod stall;
 mod state;
 
-pub use config::{Limits, ServerConfig};
+pub use config::{Limits, ParserChoice, ServerConfig};
 pub use error::{ApiError, TokenCount};
 pub use router::router;
 pub use serve::{Shutdown, ShutdownTrigger, serve, shutdown_channel};

@@ -3,11 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use assay_api::FieldError;
-use assay_api::openai::{
-    ChatCompletionRequest, ChatMessage, Content, Conversation, Role, ToolChoice,
-};
+use assay_api::openai::{ChatMessage, Content, Conversation, ReasoningEffort, Role, ToolChoice};
 use assay_api::tokenize::TokenizerInfo;
 use assay_constrain::{ConstraintError, ConstraintFactory};
+use assay_engine::ReplyFormat;
 use assay_tokenizer::{
     ChatTemplate, EncodeOptions, GenerationPrompt, RenderOptions, SpecialText, SpecialTokens,
     TemplateDate, TemplateError, Tokenizer, display_token,
@@ -15,6 +14,8 @@ use assay_tokenizer::{
 use serde_json::{Map, Value, json};
 
 use crate::config::ServerConfig;
+use crate::convert::decisions::prompt::QuestionFormat;
+use crate::convert::parsers::Parsers;
 use crate::error::{ApiError, SequenceRoom, TokenCount};
 
 /// A conversation of this many times the bytes that a full context could spell is refused unread: text may shrink
@@ -33,10 +34,22 @@ pub(crate) struct ModelText {
     tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     template_date: TemplateDate,
+    parsers: Parsers,
     model_id: String,
     longest_token_bytes: usize,
     /// Made when first needed: its tables take a while for a large vocabulary.
     constraints: OnceLock<Result<ConstraintFactory, ConstraintError>>,
+    /// Found when first needed: it renders the template.
+    question_format: OnceLock<Result<QuestionFormat, String>>,
+}
+
+/// A conversation made into a prompt.
+#[derive(Debug)]
+pub(crate) struct ChatPrompt {
+    /// Never empty.
+    pub(crate) token_ids: Vec<u32>,
+    /// How the reply is told apart.
+    pub(crate) format: ReplyFormat,
 }
 
 impl ModelText {
@@ -51,13 +64,44 @@ impl ModelText {
             .map(<[u8]>::len);
         let longest_token_bytes = lengths.max().unwrap_or(1).max(1);
         Self {
+            parsers: Parsers::new(&tokenizer, template.as_ref(), config),
             tokenizer,
             template,
             template_date: config.template_date,
             model_id: config.model_id.clone(),
             longest_token_bytes,
             constraints: OnceLock::new(),
+            question_format: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    pub(crate) fn has_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// The template's text, where the model's file brings it.
+    pub(crate) fn template_source(&self) -> Option<&str> {
+        self.tokenizer.chat_template_source()
+    }
+
+    /// How the model is asked typed questions.
+    ///
+    /// # Errors
+    /// It cannot be asked any.
+    pub(crate) fn question_format(&self) -> Result<&QuestionFormat, ApiError> {
+        let found = self.question_format.get_or_init(|| {
+            QuestionFormat::new(self).map_err(|error| match error {
+                ApiError::NotAskable(why) => why,
+                other => other.to_string(),
+            })
+        });
+        found
+            .as_ref()
+            .map_err(|why| ApiError::NotAskable(why.clone()))
     }
 
     /// Text and raw bytes of a token by itself; nothing for a row's padding past the vocabulary.
@@ -82,25 +126,36 @@ impl ModelText {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Decides what becomes of a chat's tools. A model that its template cannot tell of tools answers
+    /// Decides what becomes of a conversation's tools. A model that its template cannot tell of tools answers
     /// plainly, and `tools` joins the ignored fields.
     ///
     /// # Errors
-    /// The model could call a tool, and its calls are not read yet.
-    pub(crate) fn settle_tools(&self, chat: &mut ChatCompletionRequest) -> Result<(), ApiError> {
-        let conversation = &mut chat.conversation;
-        if conversation.tools.is_empty() {
+    /// The model could call a tool and it is not known how it writes calls, or it must call one and cannot.
+    pub(crate) fn settle_tools(
+        &self,
+        conversation: &mut Conversation,
+        ignored: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let tools = &mut conversation.tools;
+        if tools.tools.is_empty() {
             return Ok(());
         }
-        match conversation.tool_choice {
+        let reads_calls = self.parsers.tools().is_some();
+        match tools.choice {
+            ToolChoice::Required | ToolChoice::Named(_) if !self.takes_tools() => {
+                let what =
+                    "a forced call: this model's template has no place for tools, so that it";
+                Err(FieldError::unsupported("tool_choice", what).into())
+            }
             _ if !self.takes_tools() => {
-                conversation.tools.clear();
-                chat.ignored.push("tools".to_owned());
+                tools.tools.clear();
+                ignored.push("tools".to_owned());
                 Ok(())
             }
             ToolChoice::None => Ok(()),
-            ToolChoice::Auto => {
-                let what = "reading the tool calls of this model's template";
+            _ if reads_calls => Ok(()),
+            _ => {
+                let what = "reading the tool calls of this model's template (`--tool-parser` names a way to)";
                 Err(FieldError::unsupported("tools", what).into())
             }
         }
@@ -120,9 +175,9 @@ impl ModelText {
         conversation: &Conversation,
         field: &'static str,
         room: SequenceRoom,
-    ) -> Result<Vec<u32>, ApiError> {
+    ) -> Result<ChatPrompt, ApiError> {
         let messages = conversation.messages.iter();
-        let num_bytes = messages.map(|one| one.content.num_bytes()).sum();
+        let num_bytes = messages.map(ChatMessage::num_bytes).sum();
         if self.template.is_some() {
             self.check_far_too_long(field, num_bytes, room)?;
         }
@@ -132,7 +187,10 @@ impl ModelText {
             let message = "the model's chat template renders these messages to nothing";
             return Err(ApiError::Template(message.to_owned()));
         }
-        Ok(token_ids)
+        Ok(ChatPrompt {
+            token_ids,
+            format: self.parsers.format(conversation, &prompt),
+        })
     }
 
     /// Renders the conversation by the model's template; its words are marked as such.
@@ -151,15 +209,16 @@ impl ModelText {
         let messages: Value = messages
             .map(|message| template_message(message, &self.tokenizer))
             .collect();
-        let tools = &conversation.tools;
+        let tools = conversation.tools.tools.iter();
+        let tools: Vec<Value> = tools.map(|tool| tool.definition.clone()).collect();
         let options = RenderOptions {
             generation_prompt: if add_generation_prompt {
                 GenerationPrompt::Add
             } else {
                 GenerationPrompt::Omit
             },
-            arguments: conversation.chat_template_kwargs.clone(),
-            tools: (!tools.is_empty()).then(|| Value::Array(tools.clone())),
+            arguments: template_arguments(conversation),
+            tools: (!tools.is_empty()).then_some(Value::Array(tools)),
             date: self.template_date,
         };
         Ok(template.render(&messages, &options)?)
@@ -240,7 +299,7 @@ impl ModelText {
     }
 
     /// Spares the work for texts that cannot fit whatever their tokens are.
-    fn check_far_too_long(
+    pub(crate) fn check_far_too_long(
         &self,
         field: &'static str,
         num_bytes: usize,
@@ -272,6 +331,25 @@ impl From<TemplateError> for ApiError {
     }
 }
 
+/// Variables for the template: those of the request, and what its other fields mean in templates' words.
+fn template_arguments(conversation: &Conversation) -> Map<String, Value> {
+    let mut arguments = conversation.chat_template_kwargs.clone();
+    let mut set = |name: &str, value: Value| {
+        if !arguments.contains_key(name) {
+            arguments.insert(name.to_owned(), value);
+        }
+    };
+    match conversation.reasoning.effort {
+        None => {}
+        Some(ReasoningEffort::Hint(effort)) => set("reasoning_effort", json!(effort)),
+        Some(ReasoningEffort::None) => {
+            set("enable_thinking", json!(false));
+            set("thinking", json!(false));
+        }
+    }
+    arguments
+}
+
 /// A message as templates know it; they call a developer's message a system one. Its words stay words: what
 /// looks like a control token in them never ends a turn or begins one.
 fn template_message(message: &ChatMessage, tokenizer: &Tokenizer) -> Value {
@@ -297,6 +375,18 @@ fn template_message(message: &ChatMessage, tokenizer: &Tokenizer) -> Value {
     }
     if let Some(id) = &message.tool_call_id {
         fields.insert("tool_call_id".to_owned(), words(id));
+    }
+    if let Some(reasoning) = &message.reasoning_content {
+        fields.insert("reasoning_content".to_owned(), words(reasoning));
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().map(|call| {
+            json!({"id": words(&call.id), "type": "function", "function": {
+                "name": words(&call.name),
+                "arguments": words(&call.arguments),
+            }})
+        });
+        fields.insert("tool_calls".to_owned(), calls.collect());
     }
     Value::Object(fields)
 }

@@ -6,10 +6,11 @@ use axum::http::HeaderValue;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
+use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::error::ApiError;
 use crate::ignored;
-use crate::layers::{auth, request_id, site};
+use crate::layers::{auth, error_shape, request_id, site};
 use crate::routes;
 use crate::state::AppState;
 
@@ -19,7 +20,24 @@ pub fn router(app: AppState) -> Router {
         .route("/v1/chat/completions", post(routes::chat::create))
         .route("/v1/completions", post(routes::completions::create))
         .route("/v1/responses", post(routes::responses::create))
+        .route("/v1/messages", post(routes::messages::create))
+        .route(
+            "/v1/messages/count_tokens",
+            post(routes::messages::count_tokens),
+        )
         .route("/v1/score", post(routes::score::create))
+        .route(
+            "/v1/decisions",
+            post(routes::decisions::create).layer(decompression()),
+        )
+        .route(
+            "/v1/decide",
+            post(routes::decide::create).layer(decompression()),
+        )
+        .route(
+            "/v1/systemone",
+            post(routes::systemone::create).layer(decompression()),
+        )
         .route("/tokenize", post(routes::tokenize::tokenize))
         .route("/detokenize", post(routes::tokenize::detokenize))
         .route("/apply-template", post(routes::tokenize::apply_template))
@@ -38,6 +56,7 @@ pub fn router(app: AppState) -> Router {
     }
     router
         .layer(from_fn(request_id::name_requests))
+        .layer(from_fn(error_shape::shape_errors))
         .with_state(app)
 }
 
@@ -47,6 +66,11 @@ async fn unknown_route(request: Request) -> ApiError {
 
 async fn wrong_method(request: Request) -> ApiError {
     ApiError::WrongMethod(assay_api::json::quote(request.method().as_str()))
+}
+
+/// Takes gzip and zstd bodies; what comes out of them is bounded where it is read. Other encodings are refused there.
+fn decompression() -> RequestDecompressionLayer {
+    RequestDecompressionLayer::new().pass_through_unaccepted(true)
 }
 
 /// Off unless origins are named.

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use assay_engine::{Gone, OutputEvent, OutputSink, Request};
-use tokio::sync::mpsc;
+use assay_engine::decision::{DecisionReading, DecisionSink};
+use assay_engine::{Gone, OutputEvent, OutputSink, Request, RequestError};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::WaitTimer;
 use crate::reply::PromptEvent;
@@ -74,5 +75,32 @@ impl OutputSink for ChannelSink {
 
     fn scheduled(&mut self) {
         self.wait.end();
+    }
+}
+
+type Outcome = Result<DecisionReading, RequestError>;
+
+/// Engine side of a decision, which has one outcome.
+#[derive(Debug)]
+pub(crate) struct OutcomeSink(Option<oneshot::Sender<Outcome>>);
+
+impl OutcomeSink {
+    /// Both ends; dropping the receiver is a client that has gone.
+    pub(crate) fn channel() -> (Self, oneshot::Receiver<Outcome>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(Some(sender)), receiver)
+    }
+}
+
+impl DecisionSink for OutcomeSink {
+    fn send(&mut self, outcome: Outcome) {
+        if let Some(sender) = self.0.take() {
+            // Nobody listens any more, and nothing is left to free.
+            let _ = sender.send(outcome);
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 }

@@ -1,4 +1,4 @@
-//! A reply as server-sent events: chunks, `[DONE]`; an error after the headers is one `data:` object.
+//! A reply as server-sent events: chunks, and `[DONE]` where the endpoint has it; an error after the headers is one event.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 
 use crate::convert::reply_shape::ReplyShape;
 use crate::error::ApiError;
@@ -126,34 +125,46 @@ impl<S: ReplyShape> ReplyStream<S> {
                 }
             }
             Err(error) => {
-                write_data(frame, &error.to_reply().1);
-                frame.extend_from_slice(DONE);
-                self.state = State::Ended;
+                let end = S::failure(&error);
+                write_event_name(frame, end.event_name);
+                write_data(frame, &end.data);
+                self.end(frame);
             }
         }
     }
 
     fn finish(&mut self, frame: &mut Vec<u8>) {
         let usage = self.reply.complete();
-        if let Some(chunk) = self.shape.usage_chunk(usage) {
+        for chunk in self.shape.last_chunks(usage) {
             write_chunk::<S>(frame, &chunk);
         }
-        frame.extend_from_slice(DONE);
+        self.end(frame);
+    }
+
+    fn end(&mut self, frame: &mut Vec<u8>) {
+        if S::ENDS_WITH_DONE {
+            frame.extend_from_slice(DONE);
+        }
         self.state = State::Ended;
     }
 }
 
 /// A chunk, under its name where it has one.
 fn write_chunk<S: ReplyShape>(frame: &mut Vec<u8>, chunk: &S::Chunk) {
-    if let Some(name) = S::event_name(chunk) {
+    write_event_name(frame, S::event_name(chunk));
+    let data = serde_json::to_vec(chunk).expect("plain structs into memory cannot fail");
+    write_data(frame, &data);
+}
+
+fn write_event_name(frame: &mut Vec<u8>, name: Option<&str>) {
+    if let Some(name) = name {
         frame.extend_from_slice(format!("event: {name}\n").as_bytes());
     }
-    write_data(frame, chunk);
 }
 
 /// One `data:` line; JSON text has no line breaks of its own.
-fn write_data(frame: &mut Vec<u8>, data: &impl Serialize) {
+fn write_data(frame: &mut Vec<u8>, json: &[u8]) {
     frame.extend_from_slice(b"data: ");
-    serde_json::to_writer(&mut *frame, data).expect("plain structs into memory cannot fail");
+    frame.extend_from_slice(json);
     frame.extend_from_slice(b"\n\n");
 }

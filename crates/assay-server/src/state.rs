@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use assay_engine::{EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId};
+use assay_engine::{
+    EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId, SubmitError,
+};
 use assay_tokenizer::{ChatTemplate, Tokenizer};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::body::BodyBudget;
 use crate::config::ServerConfig;
+use crate::convert::decisions::prior_cache::PriorCache;
 use crate::convert::reply_shape::ReplyNames;
 use crate::convert::request::{ModelLimits, Work};
 use crate::error::{ApiError, SequenceRoom};
@@ -26,6 +29,9 @@ use crate::sink::output_channel;
 /// Prompts rendered and tokenised at once; more would only fight for the engine's cores.
 const NUM_TOKENIZERS: usize = 2;
 
+/// What clients of the System One shape call the model unless told otherwise.
+pub(crate) const SYSTEM_ONE_ALIAS: &str = "jev-latest";
+
 /// The served model with all that requests share. Clones are the same server.
 #[derive(Clone)]
 pub struct AppState(Arc<Shared>);
@@ -39,6 +45,7 @@ struct Shared {
     lifecycle: Lifecycle,
     body_budget: BodyBudget,
     tokenizing: Arc<Semaphore>,
+    priors: PriorCache,
     next_request: AtomicU64,
     next_reply: AtomicU64,
 }
@@ -70,6 +77,7 @@ impl AppState {
             lifecycle: Lifecycle::new(),
             body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
             tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
+            priors: PriorCache::default(),
             next_request: AtomicU64::new(0),
             next_reply: AtomicU64::new(0),
             config,
@@ -92,7 +100,19 @@ impl AppState {
         &self.0.text
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub(crate) fn priors(&self) -> &PriorCache {
+        &self.0.priors
+    }
+
+    pub(crate) fn engine(&self) -> &EngineHandle {
+        &self.0.engine
+    }
+
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
+        &self.0.lifecycle
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.0.metrics
     }
 
@@ -143,6 +163,7 @@ impl AppState {
             config.any_model_name
                 || name == config.model_id
                 || name == "default"
+                || name == SYSTEM_ONE_ALIAS
                 || config.aliases.iter().any(|alias| alias == name)
         };
         match name {
@@ -224,13 +245,18 @@ impl AppState {
         let with_sinks = std::iter::zip(requests, sinks)
             .map(|((_, request), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
         if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {
-            let error = ApiError::from(error);
-            if matches!(error, ApiError::QueueFull | ApiError::Draining) {
-                self.metrics().count_refused();
-            }
-            return Err(error);
+            return Err(self.not_taken(error));
         }
         Ok((events, ready))
+    }
+
+    /// Why the engine did not take work, counted where it is for want of room.
+    pub(crate) fn not_taken(&self, error: SubmitError) -> ApiError {
+        let error = ApiError::from(error);
+        if matches!(error, ApiError::QueueFull | ApiError::Draining) {
+            self.metrics().count_refused();
+        }
+        error
     }
 
     /// Runs what needs the model's words off the threads that serve connections, as it takes as long as its
@@ -260,6 +286,7 @@ impl AppState {
                 context_length: u32::try_from(info.full_context_length).unwrap_or(u32::MAX),
             },
             vocab_size: u32::try_from(info.vocab_size).unwrap_or(u32::MAX),
+            max_trie_edges: self.config().limits.max_trie_edges,
         }
     }
 }

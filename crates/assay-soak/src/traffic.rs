@@ -7,7 +7,7 @@ use anyhow::Result;
 use assay_constrain::{Constraint, ConstraintFactory};
 use assay_engine::{
     CacheSalt, DraftEffort, EngineConfig, LogprobsMode, LogprobsParams, PrefixCache,
-    PromptLogprobsParams, Request, RequestId, SamplingParams,
+    PromptLogprobsParams, ReplyFormat, Request, RequestId, SamplingParams,
 };
 use assay_models::TokenId;
 
@@ -186,6 +186,7 @@ impl Traffic {
             constraint: constraint
                 .as_ref()
                 .map(|(_, constraint)| constraint.clone()),
+            format: ReplyFormat::default(),
             stop: (0..random.below(3) * random.below(2))
                 .map(|_| (*random.pick(&STOPS)).to_owned())
                 .collect(),

@@ -20,8 +20,8 @@ mod tokenizer;
 mod vocab;
 
 pub use chat_template::{
-    ChatTemplate, GenerationPrompt, InvalidDate, RenderOptions, TemplateDate, TemplateError,
-    TemplateLimits, TemplateTokens,
+    ChatTemplate, GenerationPrompt, InvalidDate, ReasoningParser, RenderOptions, TemplateDate,
+    TemplateError, TemplateLimits, TemplateTokens, ToolParser, UnknownParser,
 };
 pub use detokenizer::{Detokenizer, display_token};
 pub use error::TokenizerError;

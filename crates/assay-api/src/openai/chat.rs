@@ -50,7 +50,7 @@ pub struct ChatChoice {
     /// Ids of the prompt; present where the request asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_token_ids: Option<Vec<u32>>,
-    /// Ids of the visible tokens, one for each entry; present where the request asked.
+    /// Ids of the tokens that spell visible text, each once; present where the request asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_ids: Option<Vec<u32>>,
 }
@@ -60,10 +60,37 @@ pub struct ChatChoice {
 pub struct AssistantMessage {
     /// Always the assistant.
     pub role: Role,
-    /// Its text.
+    /// Its text; null where a reply that could hold more than text has none.
     pub content: Option<String>,
     /// Always null: refusals are not told apart from content.
     pub refusal: Option<String>,
+    /// What it thought; present where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// The tools that it calls; present where it does.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Its name in the conversation.
+    pub id: String,
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What is called.
+    pub function: FunctionCall,
+}
+
+/// A function with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionCall {
+    /// The tool's name.
+    pub name: String,
+    /// JSON text, as the model wrote it.
+    pub arguments: String,
 }
 
 /// Author of a reply.
@@ -82,6 +109,8 @@ pub enum FinishReason {
     Stop,
     /// `max_tokens` or the end of the context.
     Length,
+    /// An end token, after calls of tools.
+    ToolCalls,
 }
 
 /// One chunk of a streamed reply.
@@ -140,4 +169,35 @@ pub struct Delta {
     /// Text to append.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// Thoughts to append.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// Pieces of tool calls.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tool_calls: Vec<ToolCallDelta>,
+}
+
+/// A piece of a tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCallDelta {
+    /// Which call of the choice.
+    pub index: u32,
+    /// In the call's first piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// In the call's first piece; always `function`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What is called.
+    pub function: FunctionDelta,
+}
+
+/// A piece of a function call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionDelta {
+    /// In the call's first piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// JSON text to append.
+    pub arguments: String,
 }

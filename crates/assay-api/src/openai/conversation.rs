@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::message::{ChatMessage, read_messages};
-use super::tools::{ToolChoice, read_tool_choice, read_tools};
+use super::reasoning::ReasoningParams;
+use super::tools::{Tools, read_tools};
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
 
@@ -28,10 +29,10 @@ pub struct Conversation {
     pub messages: Vec<ChatMessage>,
     /// Variables for the chat template.
     pub chat_template_kwargs: Map<String, Value>,
-    /// At most [`super::tools::MAX_TOOLS`] definitions, as they were sent.
-    pub tools: Vec<Value>,
-    /// Whether the model may call them.
-    pub tool_choice: ToolChoice,
+    /// What the model may call.
+    pub tools: Tools,
+    /// How much it may think.
+    pub reasoning: ReasoningParams,
 }
 
 impl Conversation {
@@ -40,13 +41,13 @@ impl Conversation {
         Ok(Self {
             chat_template_kwargs: read_template_kwargs(body)?,
             tools: read_tools(body)?,
-            tool_choice: read_tool_choice(body)?,
+            reasoning: ReasoningParams::read(body)?,
             messages: read_messages(body, ignored)?,
         })
     }
 }
 
-fn read_template_kwargs(body: &mut Fields) -> Result<Map<String, Value>, FieldError> {
+pub(crate) fn read_template_kwargs(body: &mut Fields) -> Result<Map<String, Value>, FieldError> {
     const NAME: &str = "chat_template_kwargs";
     let Some(fields) = body.object(NAME)? else {
         return Ok(Map::new());

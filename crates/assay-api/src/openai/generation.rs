@@ -106,16 +106,16 @@ pub struct StreamOptions {
 }
 
 /// What an endpoint has in its own words.
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     /// Reads how many alternatives are asked for; `None` asks for no scores.
-    pub(super) read_top_logprobs: fn(&mut Fields) -> Result<Option<u32>, FieldError>,
+    pub(crate) read_top_logprobs: fn(&mut Fields) -> Result<Option<u32>, FieldError>,
     /// Fields that may name tokens.
-    pub(super) named_tokens: &'static [&'static str],
+    pub(crate) named_tokens: &'static [&'static str],
 }
 
 impl GenerationParams {
     /// Takes the shared fields; appends paths of unknown ones inside them to `ignored`.
-    pub(super) fn read(
+    pub(crate) fn read(
         body: &mut Fields,
         dialect: &Dialect,
         ignored: &mut Vec<String>,

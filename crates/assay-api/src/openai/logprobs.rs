@@ -9,6 +9,12 @@ pub struct ChoiceLogprobs {
     pub content: Vec<LogprobEntry>,
     /// Always null: refusals are not told apart from content.
     pub refusal: Option<Vec<LogprobEntry>>,
+    /// The same for the reasoning; present where the model's replies may have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<Vec<LogprobEntry>>,
+    /// The same for what the model wrote as tool calls, between their tags; present where the request asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<LogprobEntry>>,
     /// Token that ended the reply; present where the request asked, null where no token did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Option<LogprobEntry>>,

@@ -61,6 +61,45 @@ pub struct ChatMessage {
     pub name: Option<String>,
     /// The call that a tool message answers.
     pub tool_call_id: Option<String>,
+    /// The calls that the model made; only its own messages have some.
+    pub tool_calls: Vec<MessageToolCall>,
+    /// What the model thought; only its own messages have it.
+    pub reasoning_content: Option<String>,
+}
+
+/// A call that an earlier reply made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageToolCall {
+    /// Its name in the conversation.
+    pub id: String,
+    /// The tool that was called.
+    pub name: String,
+    /// Its arguments, as JSON text.
+    pub arguments: String,
+}
+
+impl ChatMessage {
+    /// A message that is all words.
+    pub fn new(role: Role, content: Content) -> Self {
+        Self {
+            role,
+            content,
+            name: None,
+            tool_call_id: None,
+            tool_calls: Vec::new(),
+            reasoning_content: None,
+        }
+    }
+
+    /// Bytes of all that a template may print of it.
+    pub fn num_bytes(&self) -> usize {
+        let calls = self.tool_calls.iter();
+        let calls: usize = calls
+            .map(|call| call.name.len() + call.arguments.len())
+            .sum();
+        let reasoning = self.reasoning_content.as_ref().map_or(0, String::len);
+        self.content.num_bytes() + calls + reasoning
+    }
 }
 
 /// Reads `messages`; appends paths of unknown fields to `ignored`.
@@ -98,21 +137,29 @@ fn read_message(
     let content = read_content(&mut fields, ignored)?;
     let name = fields.string("name")?;
     let tool_call_id = fields.string("tool_call_id")?;
-    // SDKs send whole replies back, so empty forms of these are everyday.
-    for (field, what) in [
-        ("tool_calls", "a conversation with tool calls"),
-        ("annotations", "a conversation with annotations"),
-    ] {
-        if !fields.array(field)?.unwrap_or_default().is_empty() {
-            return Err(FieldError::unsupported(fields.path_of(field), what));
+    let tool_calls = read_tool_calls(&mut fields)?;
+    let reasoning = fields.string("reasoning")?;
+    let reasoning_content = fields.string("reasoning_content")?.or(reasoning);
+    if role != Role::Assistant {
+        let is_empty = [
+            ("tool_calls", tool_calls.is_empty()),
+            ("reasoning_content", reasoning_content.is_none()),
+        ];
+        if let Some((field, _)) = is_empty.into_iter().find(|(_, is_empty)| !is_empty) {
+            let path = fields.path_of(field);
+            let message = format!("`{path}`: only a message of the assistant may have this");
+            return Err(FieldError::new(path, message));
         }
+    }
+    // SDKs send whole replies back, so empty forms of these are everyday.
+    if !fields.array("annotations")?.unwrap_or_default().is_empty() {
+        let what = "a conversation with annotations";
+        return Err(FieldError::unsupported(fields.path_of("annotations"), what));
     }
     for (field, what) in [
         ("function_call", "a conversation with function calls"),
         ("audio", "audio"),
         ("refusal", "a conversation with refusals"),
-        ("reasoning_content", "a conversation with reasoning"),
-        ("reasoning", "a conversation with reasoning"),
     ] {
         if fields.take(field).is_some() {
             return Err(FieldError::unsupported(fields.path_of(field), what));
@@ -124,6 +171,45 @@ fn read_message(
         content,
         name,
         tool_call_id,
+        tool_calls,
+        reasoning_content,
+    })
+}
+
+fn read_tool_calls(message: &mut Fields) -> Result<Vec<MessageToolCall>, FieldError> {
+    let path = message.path_of("tool_calls");
+    let calls = message.array("tool_calls")?.unwrap_or_default();
+    let numbered = calls.into_iter().enumerate();
+    let read = numbered.map(|(index, call)| {
+        let mut call = Fields::new(format!("{path}[{index}]"), call)?;
+        let kind_path = call.path_of("type");
+        if !matches!(call.string("type")?.as_deref(), None | Some("function")) {
+            return Err(FieldError::unsupported(
+                kind_path,
+                "any type but \"function\"",
+            ));
+        }
+        let id = required(&mut call, "id")?;
+        let function_path = call.path_of("function");
+        let Some(mut function) = call.object("function")? else {
+            let message = format!("`{function_path}`: is required");
+            return Err(FieldError::new(function_path, message));
+        };
+        Ok(MessageToolCall {
+            id,
+            name: required(&mut function, "name")?,
+            arguments: required(&mut function, "arguments")?,
+        })
+    });
+    read.collect()
+}
+
+/// Takes a string that must be there.
+pub(crate) fn required(fields: &mut Fields, name: &str) -> Result<String, FieldError> {
+    let path = fields.path_of(name);
+    fields.string(name)?.ok_or_else(|| {
+        let message = format!("`{path}`: is required");
+        FieldError::new(path, message)
     })
 }
 

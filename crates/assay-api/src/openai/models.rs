@@ -9,6 +9,19 @@ pub struct ModelList {
     pub object: String,
     /// The models; aliases are not listed.
     pub data: Vec<Model>,
+    /// The same in the System One shape, with the alias that its clients use.
+    pub models: Vec<ModelCard>,
+}
+
+/// One name of a served model in the System One shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelCard {
+    /// Name that requests use.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// When it was loaded here, `YYYY-MM-DD`: model files do not say when they were released.
+    pub release_date: String,
 }
 
 /// One served model.

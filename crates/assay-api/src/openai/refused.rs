@@ -12,7 +12,6 @@ const HARMLESS: &[&str] = &[
     "metadata",
     "prompt_cache_key",
     "prompt_cache_retention",
-    "reasoning_effort",
     "safety_identifier",
     "service_tier",
     "store",
@@ -43,13 +42,11 @@ const ONLY: &[(&str, &str)] = &[
     ("json_schema", ""),
     ("length_penalty", "1 1.0"),
     ("logprob_token_ids", ""),
-    ("logprobs_tool_calls", "false"),
     ("min_tokens", "0"),
     ("mirostat", "0"),
     ("modalities", "[\"text\"]"),
     ("n_predict", "-1"),
     ("n_probs", "0"),
-    ("parallel_tool_calls", "true false"),
     ("prediction", ""),
     ("priority", "0"),
     ("samplers", ""),
@@ -69,9 +66,11 @@ const ONLY: &[(&str, &str)] = &[
 /// Of completions, beside [`ONLY`]: fields of chat requests, and what is not done.
 const ONLY_COMPLETION: &[(&str, &str)] = &[
     ("chat_template_kwargs", "{}"),
+    ("logprobs_tool_calls", "false"),
     ("messages", "[]"),
     ("prompt_embeds", ""),
     ("suffix", ""),
+    ("thinking_token_budget", ""),
     ("tool_choice", "\"none\" \"auto\""),
     ("tools", "[]"),
     ("top_logprobs", ""),
@@ -88,6 +87,10 @@ pub(super) fn check(body: &mut Fields) -> Result<(), FieldError> {
 /// Takes all fields that a completion request may hold and nobody read.
 pub(super) fn check_completion(body: &mut Fields) -> Result<(), FieldError> {
     check(body)?;
+    // Of chat requests, and harmless where there are no tools and no reasoning.
+    for name in ["parallel_tool_calls", "reasoning_effort"] {
+        let _ = body.take(name);
+    }
     check_table(body, ONLY_COMPLETION)
 }
 

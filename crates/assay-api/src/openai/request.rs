@@ -24,6 +24,8 @@ pub struct ChatCompletionRequest {
     pub conversation: Conversation,
     /// How to reply.
     pub generation: GenerationParams,
+    /// Whether the tokens of tool calls are reported, where scores are.
+    pub logprobs_tool_calls: bool,
     /// Paths of fields that the server does not know.
     pub ignored: Vec<String>,
 }
@@ -40,6 +42,7 @@ impl ChatCompletionRequest {
             model: body.string("model")?,
             generation: GenerationParams::read(&mut body, &DIALECT, &mut ignored)?,
             conversation: Conversation::read(&mut body, &mut ignored)?,
+            logprobs_tool_calls: body.boolean("logprobs_tool_calls")?.unwrap_or(false),
             ignored: Vec::new(),
         };
         refused::check(&mut body)?;

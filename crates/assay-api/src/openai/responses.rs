@@ -27,20 +27,14 @@ pub struct Response {
     pub echoed: EchoedFields,
     /// The model that answered.
     pub model: String,
-    /// One message, once there is one.
-    pub output: Vec<OutputMessage>,
-    /// Always true: nothing forbids it, nothing calls.
-    pub parallel_tool_calls: bool,
+    /// Its items, once they are complete.
+    pub output: Vec<OutputItem>,
     /// Always null: nothing is kept.
     pub previous_response_id: Option<String>,
     /// 0 to 2.
     pub temperature: f64,
     /// (0, 1].
     pub top_p: f64,
-    /// Always `auto`.
-    pub tool_choice: &'static str,
-    /// Always empty.
-    pub tools: Vec<Value>,
     /// Always `disabled`.
     pub truncation: &'static str,
     /// Token counts, once they are known.
@@ -68,6 +62,62 @@ pub enum ResponseStatus {
 pub struct IncompleteDetails {
     /// Always `max_output_tokens`.
     pub reason: &'static str,
+}
+
+/// A part of a reply.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum OutputItem {
+    /// What the model said.
+    Message(OutputMessage),
+    /// What it thought.
+    Reasoning(OutputReasoning),
+    /// A tool that it calls.
+    FunctionCall(OutputCall),
+}
+
+/// What the model thought.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OutputReasoning {
+    /// Name of the item.
+    pub id: String,
+    /// Always `reasoning`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// How far it is.
+    pub status: ResponseStatus,
+    /// Always empty: thoughts are told whole.
+    pub summary: Vec<Value>,
+    /// One part, once there is one.
+    pub content: Vec<ReasoningText>,
+}
+
+/// Text of thoughts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReasoningText {
+    /// Always `reasoning_text`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OutputCall {
+    /// Name of the item.
+    pub id: String,
+    /// Always `function_call`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// How far it is.
+    pub status: ResponseStatus,
+    /// The call's name in the conversation.
+    pub call_id: String,
+    /// The tool's name.
+    pub name: String,
+    /// JSON text, as the model wrote it.
+    pub arguments: String,
 }
 
 /// The model's message.
@@ -149,48 +199,80 @@ pub enum EventBody {
         /// It.
         response: Box<Response>,
     },
-    /// The message as it stands.
+    /// An item as it stands.
     Item {
-        /// Always 0.
-        output_index: u32,
+        /// Its index.
+        output_index: usize,
         /// It.
-        item: Box<OutputMessage>,
+        item: Box<OutputItem>,
     },
-    /// The text part as it stands.
+    /// A part of an item as it stands.
     Part {
-        /// Name of the message.
+        /// Name of the item.
         item_id: String,
-        /// Always 0.
-        output_index: u32,
+        /// The item's index.
+        output_index: usize,
         /// Always 0.
         content_index: u32,
         /// It.
-        part: Box<OutputText>,
+        part: Box<OutputPart>,
     },
-    /// Text to append, with its entries.
+    /// Text to append.
     Delta {
-        /// Name of the message.
+        /// Name of the item.
         item_id: String,
-        /// Always 0.
-        output_index: u32,
+        /// The item's index.
+        output_index: usize,
         /// Always 0.
         content_index: u32,
         /// The text.
         delta: String,
-        /// Entries that spell it.
-        logprobs: Vec<LogprobEntry>,
+        /// Entries that spell it; none of thoughts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        logprobs: Option<Vec<LogprobEntry>>,
     },
     /// The whole text.
     Text {
-        /// Name of the message.
+        /// Name of the item.
         item_id: String,
-        /// Always 0.
-        output_index: u32,
+        /// The item's index.
+        output_index: usize,
         /// Always 0.
         content_index: u32,
         /// The text.
         text: String,
-        /// Entries that spell it.
-        logprobs: Vec<LogprobEntry>,
+        /// Entries that spell it; none of thoughts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        logprobs: Option<Vec<LogprobEntry>>,
     },
+    /// Arguments of a call to append.
+    ArgumentsDelta {
+        /// Name of the item.
+        item_id: String,
+        /// The item's index.
+        output_index: usize,
+        /// JSON text.
+        delta: String,
+    },
+    /// A call's whole arguments.
+    Arguments {
+        /// Name of the item.
+        item_id: String,
+        /// The item's index.
+        output_index: usize,
+        /// The tool's name.
+        name: String,
+        /// JSON text.
+        arguments: String,
+    },
+}
+
+/// A part of an item.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum OutputPart {
+    /// Of a message.
+    Text(OutputText),
+    /// Of thoughts.
+    Reasoning(ReasoningText),
 }

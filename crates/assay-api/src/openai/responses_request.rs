@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::conversation::Conversation;
 use super::generation::{Dialect, GenerationParams, MAX_TOP_LOGPROBS, small};
-use super::message::{ChatMessage, Content, MAX_MESSAGES, Role};
-use super::tools::ToolChoice;
+use super::message::{ChatMessage, Content, MAX_MESSAGES, MessageToolCall, Role, required};
+use super::reasoning::{ReasoningParams, read_effort};
+use super::tools::{Tool, read_tools_of};
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
 use crate::json as json_text;
@@ -20,7 +21,6 @@ const HARMLESS: &[&str] = &[
     "metadata",
     "prompt_cache_key",
     "prompt_cache_retention",
-    "reasoning",
     "safety_identifier",
     "service_tier",
     "store",
@@ -78,6 +78,14 @@ pub struct EchoedFields {
     pub metadata: Value,
     /// As given.
     pub text: Value,
+    /// As given.
+    pub reasoning: Value,
+    /// As given.
+    pub tools: Value,
+    /// As given.
+    pub tool_choice: Value,
+    /// As given.
+    pub parallel_tool_calls: bool,
 }
 
 impl ResponsesRequest {
@@ -96,6 +104,10 @@ impl ResponsesRequest {
         let (text, format) = read_text(&mut body)?;
         let mut generation = read_generation(&mut body, format, &mut ignored)?;
         generation.max_tokens = max_output_tokens.map(|limit| ("max_output_tokens", limit));
+        let reasoning = body.take("reasoning");
+        let [tools, tool_choice] = [("tools", json!([])), ("tool_choice", json!("auto"))]
+            .map(|(name, default)| body.get(name).cloned().unwrap_or(default));
+        let own_tools = read_tools_of(&mut body, read_tool)?;
         check_refused(&mut body)?;
         ignored.splice(0..0, body.untaken());
         Ok(Self {
@@ -103,8 +115,8 @@ impl ResponsesRequest {
             conversation: Conversation {
                 messages,
                 chat_template_kwargs: Map::new(),
-                tools: Vec::new(),
-                tool_choice: ToolChoice::Auto,
+                reasoning: read_reasoning(reasoning.clone(), &mut ignored)?,
+                tools: own_tools.clone(),
             },
             generation,
             echoed: EchoedFields {
@@ -112,6 +124,10 @@ impl ResponsesRequest {
                 max_output_tokens,
                 metadata,
                 text,
+                reasoning: reasoning.unwrap_or(Value::Null),
+                tools,
+                tool_choice,
+                parallel_tool_calls: !own_tools.at_most_one_call,
             },
             ignored,
         })
@@ -229,8 +245,6 @@ fn check_refused(body: &mut Fields) -> Result<(), FieldError> {
         "max_tool_calls",
         "previous_response_id",
         "prompt",
-        "tool_choice",
-        "tools",
         "truncation",
     ] {
         let is_refused = body.take(name).is_some_and(|value| !none.contains(&value));
@@ -238,8 +252,51 @@ fn check_refused(body: &mut Fields) -> Result<(), FieldError> {
             return Err(FieldError::unsupported(name, "this value"));
         }
     }
-    let _ = body.boolean("parallel_tool_calls")?;
     Ok(())
+}
+
+fn read_reasoning(
+    reasoning: Option<Value>,
+    ignored: &mut Vec<String>,
+) -> Result<ReasoningParams, FieldError> {
+    let Some(reasoning) = reasoning else {
+        return Ok(ReasoningParams::default());
+    };
+    let mut reasoning = Fields::new("reasoning", reasoning)?;
+    let effort = read_effort(&mut reasoning, "effort")?;
+    // Thoughts are told whole, so whatever summary is wanted is in them.
+    let _ = (
+        reasoning.take("summary"),
+        reasoning.take("generate_summary"),
+    );
+    ignored.extend(reasoning.untaken());
+    Ok(ReasoningParams {
+        effort,
+        budget: None,
+    })
+}
+
+/// A tool, whose definition a chat has one level further in.
+fn read_tool(path: String, definition: Value) -> Result<Tool, FieldError> {
+    let mut fields = Fields::new(path, definition)?;
+    let kind_path = fields.path_of("type");
+    match fields.string("type")?.as_deref() {
+        Some("function") => {}
+        Some(_) => {
+            return Err(FieldError::unsupported(
+                kind_path,
+                "any type but \"function\"",
+            ));
+        }
+        None => {
+            let message = format!("`{kind_path}`: is required");
+            return Err(FieldError::new(kind_path, message));
+        }
+    }
+    Tool::read(
+        fields,
+        |function| json!({"type": "function", "function": function}),
+    )
 }
 
 fn read_input(
@@ -247,20 +304,17 @@ fn read_input(
     instructions: Option<&str>,
     ignored: &mut Vec<String>,
 ) -> Result<Vec<ChatMessage>, FieldError> {
-    let message = |role, content| ChatMessage {
-        role,
-        content,
-        name: None,
-        tool_call_id: None,
-    };
     let mut messages = Vec::new();
     if let Some(text) = instructions {
-        messages.push(message(Role::System, Content::Text(text.to_owned())));
+        messages.push(ChatMessage::new(
+            Role::System,
+            Content::Text(text.to_owned()),
+        ));
     }
     let items = match body.take("input") {
         None => return Err(FieldError::new("input", "`input`: is required")),
         Some(Value::String(text)) => {
-            messages.push(message(Role::User, Content::Text(text)));
+            messages.push(ChatMessage::new(Role::User, Content::Text(text)));
             return Ok(messages);
         }
         Some(Value::Array(items)) => items,
@@ -279,14 +333,32 @@ fn read_input(
         );
         return Err(FieldError::new("input", message));
     }
+    let mut thoughts = None;
     for (index, item) in items.into_iter().enumerate() {
         let mut item = Fields::new(format!("input[{index}]"), item)?;
         let kind_path = item.path_of("type");
-        if !matches!(item.string("type")?.as_deref(), None | Some("message")) {
-            return Err(FieldError::unsupported(
-                kind_path,
-                "anything but \"message\"",
-            ));
+        match item.string("type")?.as_deref() {
+            None | Some("message") => {}
+            Some("function_call") => {
+                let call = read_call(&mut item)?;
+                add_call(&mut messages, call, thoughts.take());
+                ignored.extend(item.untaken());
+                continue;
+            }
+            Some("function_call_output") => {
+                messages.push(read_output(&mut item, ignored)?);
+                ignored.extend(item.untaken());
+                continue;
+            }
+            Some("reasoning") => {
+                thoughts = read_thoughts(&mut item, ignored)?;
+                ignored.extend(item.untaken());
+                continue;
+            }
+            Some(_) => {
+                let what = "anything but \"message\", \"function_call\", \"function_call_output\" and \"reasoning\"";
+                return Err(FieldError::unsupported(kind_path, what));
+            }
         }
         let roles = [
             ("system", Role::System),
@@ -299,18 +371,83 @@ fn read_input(
             let message = format!("`{path}`: is required");
             return Err(FieldError::new(path, message));
         };
-        let content = read_content(&mut item, ignored)?;
+        let content = read_content(&mut item, "content", ignored)?;
         // Items of earlier replies come back with these.
         let _ = (item.take("id"), item.take("status"));
         ignored.extend(item.untaken());
-        messages.push(message(role, content));
+        let reasoning_content = thoughts.take().filter(|_| role == Role::Assistant);
+        messages.push(ChatMessage {
+            reasoning_content,
+            ..ChatMessage::new(role, content)
+        });
     }
     Ok(messages)
 }
 
-fn read_content(item: &mut Fields, ignored: &mut Vec<String>) -> Result<Content, FieldError> {
+/// An earlier call.
+fn read_call(item: &mut Fields) -> Result<MessageToolCall, FieldError> {
+    let _ = (item.take("id"), item.take("status"));
+    Ok(MessageToolCall {
+        id: required(item, "call_id")?,
+        name: required(item, "name")?,
+        arguments: required(item, "arguments")?,
+    })
+}
+
+/// Calls belong to the assistant's turn that they stand in.
+fn add_call(messages: &mut Vec<ChatMessage>, call: MessageToolCall, thoughts: Option<String>) {
+    match messages.last_mut() {
+        Some(last) if last.role == Role::Assistant && thoughts.is_none() => {
+            last.tool_calls.push(call);
+        }
+        _ => messages.push(ChatMessage {
+            tool_calls: vec![call],
+            reasoning_content: thoughts,
+            ..ChatMessage::new(Role::Assistant, Content::Text(String::new()))
+        }),
+    }
+}
+
+fn read_output(item: &mut Fields, ignored: &mut Vec<String>) -> Result<ChatMessage, FieldError> {
+    let _ = (item.take("id"), item.take("status"));
+    let call_id = required(item, "call_id")?;
+    let content = read_content(item, "output", ignored)?;
+    Ok(ChatMessage {
+        tool_call_id: Some(call_id),
+        ..ChatMessage::new(Role::Tool, content)
+    })
+}
+
+/// The text of an earlier reply's thoughts, if it is there.
+fn read_thoughts(
+    item: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, FieldError> {
+    for name in ["id", "status", "summary", "encrypted_content"] {
+        let _ = item.take(name);
+    }
     let path = item.path_of("content");
-    let parts = match item.take("content") {
+    let parts = item.array("content")?.unwrap_or_default();
+    let mut texts = Vec::new();
+    for (index, part) in parts.into_iter().enumerate() {
+        let mut part = Fields::new(format!("{path}[{index}]"), part)?;
+        let kind_path = part.path_of("type");
+        if part.string("type")?.as_deref() != Some("reasoning_text") {
+            return Err(FieldError::unsupported(kind_path, "anything but text"));
+        }
+        texts.push(required(&mut part, "text")?);
+        ignored.extend(part.untaken());
+    }
+    Ok((!texts.is_empty()).then(|| texts.concat()))
+}
+
+fn read_content(
+    item: &mut Fields,
+    name: &str,
+    ignored: &mut Vec<String>,
+) -> Result<Content, FieldError> {
+    let path = item.path_of(name);
+    let parts = match item.take(name) {
         Some(Value::String(text)) => return Ok(Content::Text(text)),
         Some(Value::Array(parts)) => parts,
         other => {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use assay_engine::{
-    EngineHandle, LogprobsMode, LogprobsParams, OutputEvent, PromptLogprobsParams, Request,
-    RequestId, SamplingParams,
+    EngineHandle, LogprobsMode, LogprobsParams, OutputEvent, PromptLogprobsParams, ReplyFormat,
+    Request, RequestId, SamplingParams,
 };
 
 use super::model_runs::token_at;
@@ -61,6 +61,7 @@ fn request(
         prompt_logprobs: None,
         named_token_ids: Vec::new(),
         constraint: None,
+        format: ReplyFormat::default(),
         stop: Vec::new(),
         end_token_ids: Vec::new(),
     }

@@ -46,6 +46,9 @@ pub(super) struct FileConfig {
     pub(super) cors_origin: Vec<String>,
     pub(super) any_model_name: Option<bool>,
     pub(super) queue: Option<NonZeroUsize>,
+    pub(super) reasoning_parser: Option<String>,
+    pub(super) tool_parser: Option<String>,
+    pub(super) max_trie_edges: Option<NonZeroUsize>,
     pub(super) drain_timeout: Option<u64>,
     pub(super) log_format: Option<LogFormat>,
     /// `[[models]]` tables: further models that go by a name, each with the keys of [`CatalogModel`].

@@ -2,8 +2,11 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use assay_server::ParserChoice;
+use assay_tokenizer::{ReasoningParser, ToolParser, UnknownParser};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -48,6 +51,9 @@ pub(crate) struct ServeArgs {
     /// Replies that may wait, each choice of `n` counted; when none waits, one request of any size may [default: 1024]
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
+    /// Token edges that the labels of one decision request may have [default: 65536]
+    #[arg(long, env = "ASSAY_MAX_TRIE_EDGES", value_name = "N")]
+    max_trie_edges: Option<NonZeroUsize>,
     /// Origin of web pages that may call, such as `https://example.org`; may be given several times
     #[arg(
         long = "cors-origin",
@@ -56,6 +62,13 @@ pub(crate) struct ServeArgs {
         value_delimiter = ','
     )]
     cors_origins: Vec<String>,
+    /// How reasoning is told from content: auto (by the chat template), none, or think [default: auto]
+    #[arg(long, env = "ASSAY_REASONING_PARSER", value_name = "NAME")]
+    reasoning_parser: Option<String>,
+    /// How tool calls are told from content: auto (by the chat template), none, hermes, qwen_xml or llama3_json
+    /// [default: auto]
+    #[arg(long, env = "ASSAY_TOOL_PARSER", value_name = "NAME")]
+    tool_parser: Option<String>,
     /// Seconds that running requests get after SIGTERM [default: 30]
     #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
     drain_timeout: Option<u64>,
@@ -86,6 +99,9 @@ pub(crate) struct ServeConfig {
     pub(crate) any_model_name: bool,
     pub(crate) cors_origins: Vec<String>,
     pub(crate) queue: NonZeroUsize,
+    pub(crate) reasoning_parser: ParserChoice<ReasoningParser>,
+    pub(crate) tool_parser: ParserChoice<ToolParser>,
+    pub(crate) max_trie_edges: Option<NonZeroUsize>,
     pub(crate) drain_timeout_seconds: u64,
     pub(crate) log_format: LogFormat,
 }
@@ -122,7 +138,12 @@ impl ServeArgs {
         for origin in &cors_origins {
             check_cors_origin(origin)?;
         }
+        let reasoning_parser = self.reasoning_parser.or(file.reasoning_parser.clone());
+        let tool_parser = self.tool_parser.or(file.tool_parser.clone());
         Ok(ServeConfig {
+            reasoning_parser: parser_choice(reasoning_parser.as_deref())
+                .context("--reasoning-parser")?,
+            tool_parser: parser_choice(tool_parser.as_deref()).context("--tool-parser")?,
             cors_origins,
             host,
             port: self.port.or(file.port).unwrap_or(8080),
@@ -130,11 +151,23 @@ impl ServeArgs {
             aliases,
             any_model_name: self.any_model_name || file.any_model_name.unwrap_or(false),
             queue: self.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE),
+            max_trie_edges: self.max_trie_edges.or(file.max_trie_edges),
             drain_timeout_seconds: self.drain_timeout.or(file.drain_timeout).unwrap_or(30),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             model: self.model.resolve_with(&file)?,
         })
     }
+}
+
+fn parser_choice<T>(name: Option<&str>) -> Result<ParserChoice<T>>
+where
+    T: FromStr<Err = UnknownParser>,
+{
+    Ok(match name {
+        None | Some("auto") => ParserChoice::Detect,
+        Some("none") => ParserChoice::Off,
+        Some(name) => ParserChoice::Named(name.parse()?),
+    })
 }
 
 /// A key goes into an HTTP header: visible ASCII only.

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail};
 use assay_engine::{
-    OutputEvent, PromptLogprobsParams, PromptToken, Request, RequestId, SamplingParams,
+    OutputEvent, PromptLogprobsParams, PromptToken, ReplyFormat, Request, RequestId, SamplingParams,
 };
 use assay_tokenizer::{EncodeOptions, SpecialText, SpecialTokens};
 use clap::Args;
@@ -97,6 +97,7 @@ fn score(loaded: &Loaded, token_ids: &[u32]) -> Result<Vec<PromptToken>> {
         }),
         named_token_ids: Vec::new(),
         constraint: None,
+        format: ReplyFormat::default(),
         stop: Vec::new(),
         end_token_ids: Vec::new(),
     };

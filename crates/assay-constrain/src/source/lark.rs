@@ -101,10 +101,15 @@ pub(super) fn choice(options: &[String]) -> String {
     let mut grammar = "start: OPTION\nOPTION: ".to_owned();
     for (index, option) in options.iter().enumerate() {
         let separator = if index == 0 { "" } else { " | " };
-        let literal = serde_json::Value::from(option.as_str()).to_string();
-        // The dialect's strings are JSON's, but for this character.
-        let literal = literal.replace('\u{7f}', "\\u007f");
-        write!(grammar, "{separator}{literal}").expect("writing to a string does not fail");
+        write!(grammar, "{separator}{}", literal(option))
+            .expect("writing to a string does not fail");
     }
     grammar
+}
+
+/// Exactly `text`, as the dialect writes it.
+pub(super) fn literal(text: &str) -> String {
+    let literal = serde_json::Value::from(text).to_string();
+    // The dialect's strings are JSON's, but for this character.
+    literal.replace('\u{7f}', "\\u007f")
 }

@@ -5,6 +5,7 @@
 //! refused by its name.
 
 mod lark;
+mod shape;
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,8 @@ use serde_json::Value;
 
 use crate::error::{ConstraintError, invalid, unsupported};
 use crate::schema;
+pub use shape::Shape;
+use shape::ShapeGrammar;
 
 /// Longest regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 16 * 1024;
@@ -35,6 +38,7 @@ pub(crate) enum Source {
     /// Distinct, none empty.
     Choice(Vec<String>),
     Lark(String),
+    Shape(ShapeGrammar),
 }
 
 impl Source {
@@ -91,6 +95,11 @@ impl Source {
         Ok(Self::Lark(grammar.to_owned()))
     }
 
+    /// The whole reply has this shape; its schemas are checked keyword by keyword.
+    pub(crate) fn shape(shape: &Shape) -> Result<Self, ConstraintError> {
+        ShapeGrammar::new(shape).map(Self::Shape)
+    }
+
     /// A schema, checked keyword by keyword.
     pub(crate) fn json_schema(schema: &Value) -> Result<Self, ConstraintError> {
         schema::prepare(schema).map(Self::JsonSchema)
@@ -98,21 +107,25 @@ impl Source {
 
     pub(crate) fn into_grammar(self) -> TopLevelGrammar {
         match self {
-            Self::JsonSchema(mut schema) => {
-                let options = JsonCompileOptions {
-                    whitespace_pattern: Some(WHITE_SPACE.to_owned()),
-                    lenient: false,
-                    coerce_one_of: false,
-                    ..JsonCompileOptions::default()
-                };
-                options.apply_to(&mut schema);
-                TopLevelGrammar::from_json_schema(schema)
-            }
+            Self::JsonSchema(schema) => json_grammar(schema),
             Self::Regex(regex) => TopLevelGrammar::from_regex(&regex),
             Self::Choice(options) => TopLevelGrammar::from_lark(lark::choice(&options)),
             Self::Lark(grammar) => TopLevelGrammar::from_lark(grammar),
+            Self::Shape(grammar) => grammar.into_grammar(),
         }
     }
+}
+
+/// The grammar of a prepared schema.
+fn json_grammar(mut schema: Value) -> TopLevelGrammar {
+    let options = JsonCompileOptions {
+        whitespace_pattern: Some(WHITE_SPACE.to_owned()),
+        lenient: false,
+        coerce_one_of: false,
+        ..JsonCompileOptions::default()
+    };
+    options.apply_to(&mut schema);
+    TopLevelGrammar::from_json_schema(schema)
 }
 
 fn bounded(what: &'static str, bytes: usize, limit: usize) -> Result<(), ConstraintError> {

@@ -1,6 +1,7 @@
 //! Constraints that are not JSON: regular expressions, choices and grammars.
 
-use assay_constrain::{Constraint, ConstraintError};
+use assay_constrain::{Constraint, ConstraintError, Shape};
+use serde_json::{Value, json};
 
 use crate::vocabulary::{Walk, factory, vocabulary, walk};
 
@@ -183,4 +184,93 @@ fn sources_of_the_same_text_do_not_mix() {
         check_texts("choice", &choice, &[text], &["1"]);
         check_texts("grammar", &grammar, &["1"], &[text]);
     }
+}
+
+/// Frames around values with schemas, as calls of tools are.
+#[test]
+fn a_shape_is_its_parts_in_order() {
+    let literal = |text: &str| Shape::Literal(text.to_owned());
+    let json = |schema: Value| Shape::Json {
+        schema,
+        path: String::new(),
+    };
+    let call = |name: &str, schema: Value| {
+        Shape::Sequence(vec![
+            literal(&format!("<c>{{\"name\": \"{name}\", \"arguments\": ")),
+            json(schema),
+            literal("}</c>"),
+        ])
+    };
+    let either = Shape::Choice(vec![
+        call(
+            "f",
+            json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}),
+        ),
+        call("g", json!({"enum": [{}, {"b": "é"}]})),
+    ]);
+    let several = Shape::Repeated {
+        shape: Box::new(either.clone()),
+        separator: "\n".to_owned(),
+    };
+    let tags = Shape::Sequence(vec![
+        literal("<f>"),
+        Shape::Optional(Box::new(Shape::Sequence(vec![
+            literal("<p>"),
+            Shape::TextUntil("</p>".to_owned()),
+        ]))),
+        literal("</f>"),
+    ]);
+    let cases: [(&Shape, &[&str], &[&str]); 3] = [
+        (
+            &either,
+            &[
+                "<c>{\"name\": \"f\", \"arguments\": {\"a\": -12}}</c>",
+                "<c>{\"name\": \"g\", \"arguments\": {}}</c>",
+                "<c>{\"name\": \"g\", \"arguments\": {\"b\": \"é\"}}</c>",
+            ],
+            &[
+                "<c>{\"name\": \"f\", \"arguments\": {}}</c>",
+                "<c>{\"name\": \"f\", \"arguments\": {\"a\": 1.5}}</c>",
+                "<c>{\"name\": \"h\", \"arguments\": {}}</c>",
+                "<c>{\"name\": \"g\", \"arguments\": {}}",
+                "<c>{\"name\": \"g\", \"arguments\": {}}</c>\n<c>{\"name\": \"g\", \"arguments\": {}}</c>",
+                "text",
+                "",
+            ],
+        ),
+        (
+            &several,
+            &[
+                "<c>{\"name\": \"g\", \"arguments\": {}}</c>",
+                "<c>{\"name\": \"g\", \"arguments\": {}}</c>\n<c>{\"name\": \"f\", \"arguments\": {\"a\":0}}</c>",
+            ],
+            &["<c>{\"name\": \"g\", \"arguments\": {}}</c>\n", ""],
+        ),
+        (
+            &tags,
+            &["<f></f>", "<f><p></p></f>", "<f><p>1 < 2 </ p> é\n</p></f>"],
+            &[
+                "<f><p>x</f>",
+                "<f><p>x</p>",
+                "<f>x</f>",
+                "<f><p>x</p>y</p></f>",
+            ],
+        ),
+    ];
+    for (shape, accepted, refused) in cases {
+        let constraint = factory()
+            .compile_shape(shape)
+            .unwrap_or_else(|error| panic!("{shape:?}: {error}"));
+        check_texts("shape", &constraint, accepted, refused);
+    }
+}
+
+#[test]
+fn a_schema_in_a_shape_is_refused_by_its_path() {
+    let shape = Shape::Json {
+        schema: json!({"properties": {"a": {"not": {}}}}),
+        path: "tools[1].function.parameters".to_owned(),
+    };
+    let error = factory().compile_shape(&shape).expect_err("no grammar");
+    assert_eq!(error.path(), "tools[1].function.parameters.properties.a");
 }

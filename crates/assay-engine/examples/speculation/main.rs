@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{
     Engine, EngineConfig, EngineHandle, Gone, LogprobsMode, LogprobsParams, OutputEvent,
-    OutputSink, Request, RequestId, SamplingParams, Speculation, TokenBytes,
+    OutputSink, ReplyFormat, Request, RequestId, SamplingParams, Speculation, TokenBytes,
 };
 use assay_formats::GgufFile;
 use assay_kernels::{Compute, Isa, ThreadPool};
@@ -162,6 +162,7 @@ fn request(
         prompt_logprobs: None,
         named_token_ids: Vec::new(),
         constraint: None,
+        format: ReplyFormat::default(),
         stop: Vec::new(),
         end_token_ids: tokenizer.end_token_ids().to_vec(),
     })

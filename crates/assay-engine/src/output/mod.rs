@@ -1,9 +1,16 @@
 //! What leaves the engine. A token and its scores are one value all the way.
 
+pub mod format;
+mod parser;
+mod pieces;
 mod stop;
 pub mod text;
 mod utf8;
 
+pub use format::{
+    Channel, ReasoningFormat, ReasoningTags, ReplyFormat, ToolCallFormat, ToolCallPiece,
+};
+pub(crate) use parser::ReasoningState;
 pub use text::{Pushed, TextEnd, TextPipeline};
 
 use assay_constrain::MatchError;
@@ -61,15 +68,24 @@ pub struct PromptToken {
     pub rank: u32,
 }
 
-/// A token output together with the text it spells.
+/// A token output together with the text it spells in one channel.
+///
+/// A token that spells in two channels has an entry in each. The first has its scores; in the second it is certain,
+/// given the first: its logprob is 0.0 and its lists are empty. Tokens that are all syntax have none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The token and its scores.
     pub output: TokenOutput,
-    /// Visible bytes of the token: its own raw bytes, cut where a stop string began inside it.
+    /// Part of the reply that it stands in.
+    pub channel: Channel,
+    /// Whether the token's first entry stands in another channel.
+    pub is_continuation: bool,
+    /// Visible bytes of the token in this channel: its own raw bytes, cut where the channel or the reply ends inside it.
     pub bytes: Vec<u8>,
-    /// Text that became complete with it; joined over entries it is the reply.
+    /// Text that became complete with it; joined over the entries of a channel it is the channel's text.
     pub text: String,
+    /// What became complete of tool calls with it; only in their channel.
+    pub calls: Vec<ToolCallPiece>,
 }
 
 /// One event of a request, in order per choice.
@@ -81,7 +97,7 @@ pub enum OutputEvent {
         /// Never empty; the position after those of the event before.
         tokens: Vec<PromptToken>,
     },
-    /// Released entries; their texts joined are the text of this delta.
+    /// Released entries; their texts joined, channel by channel, are the text of this delta.
     Delta {
         /// Which choice.
         choice_index: u32,
@@ -123,6 +139,8 @@ pub struct Usage {
     pub cached_tokens: u32,
     /// Generated tokens, the ending one included.
     pub completion_tokens: u32,
+    /// Those of them that came up to the end of the reasoning, its tags included.
+    pub reasoning_tokens: u32,
 }
 
 /// A failure that belongs to one request.

@@ -48,6 +48,13 @@ impl StopMatcher {
             .max_by_key(|stop| stop.len())
     }
 
+    /// Forgets what came: no stop begins before here.
+    pub(super) fn reset(&mut self) {
+        for pattern in &mut self.patterns {
+            pattern.num_matched_bytes = 0;
+        }
+    }
+
     /// Bytes at the end of the text that may be the begin of a stop.
     pub(super) fn num_held_bytes(&self) -> usize {
         self.patterns

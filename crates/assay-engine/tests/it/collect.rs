@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use assay_engine::{
     Engine, EngineConfig, EngineHandle, Entry, FinishReason, Gone, LogprobsMode, LogprobsParams,
-    OutputEvent, OutputSink, PromptToken, Request, RequestError, RequestId, SamplingParams,
-    TokenBytes, TokenOutput, Usage,
+    OutputEvent, OutputSink, PromptToken, ReplyFormat, Request, RequestError, RequestId,
+    SamplingParams, TokenBytes, TokenOutput, Usage,
 };
 use assay_models::{ForwardModel, TokenId};
 
@@ -234,6 +234,7 @@ pub(crate) fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Reques
         prompt_logprobs: None,
         named_token_ids: Vec::new(),
         constraint: None,
+        format: ReplyFormat::default(),
         stop: Vec::new(),
         end_token_ids: Vec::new(),
     }

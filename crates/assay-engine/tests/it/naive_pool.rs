@@ -23,6 +23,12 @@ enum Operation {
     Append { nth: usize, token_id: TokenId },
     /// Its last block is offered for copying.
     CacheTail { nth: usize },
+    /// Another begins with all of its tokens, if they are computed, and goes on with its own.
+    Fork {
+        nth: usize,
+        token_ids: Vec<TokenId>,
+        is_cached: bool,
+    },
     /// It gives its blocks back.
     End { nth: usize },
 }
@@ -32,6 +38,8 @@ struct NaiveSequence {
     token_ids: Vec<TokenId>,
     salt: Salt,
     num_computed: usize,
+    /// Leading tokens whose whole blocks the tree keeps: all, or those before a fork.
+    num_kept: usize,
 }
 
 /// Tokens of a cached block, with all before them.
@@ -85,10 +93,19 @@ impl NaiveSequence {
         self.num_computed / BLOCK_TOKENS
     }
 
+    fn is_cached(&self) -> bool {
+        self.num_kept == usize::MAX
+    }
+
+    /// Computed whole blocks that the tree keeps.
+    fn num_nodes(&self) -> usize {
+        self.num_computed.min(self.num_kept) / BLOCK_TOKENS
+    }
+
     fn holds(&self, node: &NaiveNode) -> bool {
         node.is_whole()
             && self.salt == node.salt
-            && self.num_computed >= node.path.len()
+            && self.num_computed.min(self.num_kept) >= node.path.len()
             && self.token_ids.starts_with(&node.path)
     }
 }
@@ -111,7 +128,7 @@ impl NaivePool {
         let own = self
             .sequences
             .values()
-            .map(|s| s.num_blocks() - s.num_whole());
+            .map(|s| s.num_blocks() - s.num_nodes());
         shared.count() + own.sum::<usize>()
     }
 
@@ -180,6 +197,9 @@ impl NaivePool {
     }
 
     fn insert(&mut self, id: u64, path: &[TokenId]) {
+        if !self.sequences[&id].is_cached() {
+            return;
+        }
         let is_whole = path.len().is_multiple_of(BLOCK_TOKENS);
         let new = NaiveNode {
             salt: self.sequences[&id].salt,
@@ -205,23 +225,53 @@ impl NaivePool {
     }
 
     fn begin(&mut self, token_ids: Vec<TokenId>, salt: Salt) {
-        let id = self.num_begun;
-        self.num_begun += 1;
         let mut sequence = NaiveSequence {
             token_ids,
             salt,
             num_computed: 0,
+            num_kept: usize::MAX,
         };
         let hit = self.hit(&sequence);
-        let num_free = self.num_free();
         sequence.num_computed = hit.num_tokens;
+        self.start(sequence, hit.copied_from);
+    }
+
+    fn fork(&mut self, nth: usize, own: &[TokenId], is_cached: bool) {
+        let Some(trunk) = self.nth(nth).map(|id| self.sequences[&id].clone()) else {
+            return;
+        };
+        let num_forked = trunk.token_ids.len();
+        if trunk.num_computed < num_forked || !trunk.is_cached() {
+            return;
+        }
+        let mut branch = NaiveSequence {
+            token_ids: [trunk.token_ids.as_slice(), own].concat(),
+            num_computed: trunk.num_whole() * BLOCK_TOKENS,
+            num_kept: if is_cached { usize::MAX } else { num_forked },
+            ..trunk
+        };
+        let hit = self.hit(&branch);
+        let takes_hit = is_cached && hit.num_tokens >= num_forked;
+        branch.num_computed = if takes_hit {
+            hit.num_tokens
+        } else {
+            num_forked
+        };
+        self.start(branch, hit.copied_from.filter(|_| takes_hit));
+    }
+
+    /// Takes the sequence in, if there is room for what it has not computed.
+    fn start(&mut self, sequence: NaiveSequence, copied_from: Option<NaiveNode>) {
+        let id = self.num_begun;
+        self.num_begun += 1;
+        let num_free = self.num_free();
         let num_new = sequence.num_blocks() - sequence.num_whole();
         let mut with_it = self.clone();
         with_it.sequences.insert(id, sequence);
         if num_new > num_free + with_it.num_cached() {
             return;
         }
-        if let Some(node) = &hit.copied_from {
+        if let Some(node) = &copied_from {
             with_it.use_node(node);
         }
         for _ in num_free..num_new {
@@ -250,6 +300,9 @@ impl NaivePool {
                 let Some(id) = self.nth(*nth) else {
                     return self;
                 };
+                if !self.sequences[&id].is_cached() {
+                    return self;
+                }
                 let hit = self.hit(&self.sequences[&id]);
                 let sequence = self.sequences.get_mut(&id).expect("it is live");
                 if hit.num_tokens > sequence.num_computed {
@@ -282,6 +335,11 @@ impl NaivePool {
                 };
                 self.cache_tail(id);
             }
+            Operation::Fork {
+                nth,
+                token_ids,
+                is_cached,
+            } => self.fork(*nth, token_ids, *is_cached),
             Operation::End { nth } => {
                 let Some(id) = self.nth(*nth) else {
                     return self;
@@ -343,6 +401,9 @@ impl ReferenceStateMachine for NaivePool {
             2 => nth().prop_map(|nth| Operation::TakeHit { nth }),
             2 => (nth(), 0_u32..2).prop_map(|(nth, token_id)| Operation::Append { nth, token_id }),
             1 => nth().prop_map(|nth| Operation::CacheTail { nth }),
+            3 => (nth(), prop::collection::vec(0_u32..2, 1..9), any::<bool>()).prop_map(
+                |(nth, token_ids, is_cached)| Operation::Fork { nth, token_ids, is_cached }
+            ),
             3 => nth().prop_map(|nth| Operation::End { nth }),
         ]
         .boxed()
@@ -400,7 +461,7 @@ impl Pool {
                 *self.nth(nth)? = sequence;
             }
             Operation::TakeHit { nth } => {
-                let mut sequence = self.nth(nth)?.clone();
+                let mut sequence = self.nth(nth).filter(|one| one.is_cached)?.clone();
                 if let Some(hit) = self.blocks.find(&sequence) {
                     self.blocks
                         .take_hit(&mut sequence, hit)
@@ -418,6 +479,26 @@ impl Pool {
                 let mut sequence = self.nth(nth)?.clone();
                 self.blocks.cache_tail(&mut sequence);
                 *self.nth(nth)? = sequence;
+            }
+            Operation::Fork {
+                nth,
+                token_ids,
+                is_cached,
+            } => {
+                let trunk = self.nth(nth)?.clone();
+                if trunk.num_uncomputed_tokens() > 0 || !trunk.is_cached {
+                    return None;
+                }
+                let seq_id = SeqId {
+                    arrival: self.num_begun,
+                    choice_index: 0,
+                };
+                self.num_begun += 1;
+                let token_ids = [trunk.token_ids.as_slice(), &token_ids].concat();
+                let mut branch = Sequence::new(seq_id, token_ids, trunk.cache_salt.clone());
+                branch.is_cached = is_cached;
+                self.blocks.fork(&trunk, &mut branch).ok()?;
+                self.sequences.insert(seq_id.arrival, branch);
             }
             Operation::End { nth } => {
                 let arrival = self.nth(nth)?.seq_id.arrival;

@@ -127,6 +127,7 @@ fn zero_tokens_score_and_generate_nothing() {
         prompt_tokens: 50,
         cached_tokens: 0,
         completion_tokens: 0,
+        reasoning_tokens: 0,
     };
     assert_eq!(reply.usage, Some(usage));
     assert_eq!(num_rows.load(Ordering::Relaxed), 49);

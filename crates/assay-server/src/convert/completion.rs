@@ -11,7 +11,7 @@ use std::sync::Arc;
 use assay_api::openai::{
     CompletionChoice, CompletionLogprobs, CompletionRequest, TextCompletion, Usage,
 };
-use assay_engine::{self as engine, Entry, OutputEvent, PromptToken, TokenOutput};
+use assay_engine::{self as engine, Channel, Entry, OutputEvent, PromptToken, TokenOutput};
 
 use super::completion_prompt::{CompletionPrompt, PromptSpeller};
 use super::legacy_logprobs::LegacyWriter;
@@ -300,7 +300,7 @@ impl CompletionShape {
         reason: &engine::FinishReason,
         end: Option<&TokenOutput>,
     ) -> Result<CompletionChoice, ApiError> {
-        let (finish_reason, stop_reason) = finish(reason);
+        let (finish_reason, stop_reason) = finish(reason, 0);
         let mut logprobs = None;
         if let Some(mut writer) = self.writer(self.offsets[index]) {
             if let (true, engine::FinishReason::EndToken(_), Some(output)) =
@@ -308,8 +308,11 @@ impl CompletionShape {
             {
                 writer.push(&Entry {
                     output: output.clone(),
+                    channel: Channel::Content,
+                    is_continuation: false,
                     bytes: Vec::new(),
                     text: String::new(),
+                    calls: Vec::new(),
                 })?;
             }
             if self.logprobs_end {
@@ -397,9 +400,11 @@ impl ReplyShape for CompletionShape {
         Ok(pieces.into_iter().map(|piece| self.chunk(piece)).collect())
     }
 
-    fn usage_chunk(&mut self, usage: Usage) -> Option<TextCompletion> {
-        self.include_usage
-            .then(|| self.object(Vec::new(), Some(Some(usage))))
+    fn last_chunks(&mut self, usage: Usage) -> Vec<TextCompletion> {
+        let counts = self
+            .include_usage
+            .then(|| self.object(Vec::new(), Some(Some(usage))));
+        counts.into_iter().collect()
     }
 
     fn add(&mut self, event: PromptEvent) -> Result<(), ApiError> {

@@ -4,6 +4,7 @@ use assay_api::FieldError;
 use assay_api::openai::{CompletionRequest, Prompt};
 
 use super::completion_prompt::CompletionPrompt;
+use super::constraint;
 use super::request::{ModelLimits, Room, Work, check_token_ids, engine_request};
 use crate::error::ApiError;
 use crate::model_text::ModelText;
@@ -74,7 +75,8 @@ fn build_one(
         num_prompt_top,
         seed,
         text,
-    )?;
+    );
+    request.constraint = constraint::compile(&generation.form, text)?;
     if let Some(logprobs) = request.logprobs.as_mut().filter(|_| asked.echo) {
         // See `completion.rs`: where the prompt is echoed, the ending token keeps its place in the arrays.
         logprobs.include_end = true;

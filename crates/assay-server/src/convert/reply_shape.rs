@@ -20,19 +20,40 @@ pub(crate) trait ReplyShape: Send + 'static {
     /// What an event adds to a stream.
     fn chunks(&mut self, event: PromptEvent) -> Result<Vec<Self::Chunk>, ApiError>;
 
-    /// The chunk with the counts, where the request asked.
-    fn usage_chunk(&mut self, usage: Usage) -> Option<Self::Chunk>;
+    /// What a stream ends with, once the counts are known.
+    fn last_chunks(&mut self, usage: Usage) -> Vec<Self::Chunk>;
 
     /// The name of the event that a chunk is, where the endpoint's events have names.
     fn event_name(_chunk: &Self::Chunk) -> Option<&str> {
         None
     }
 
+    /// What a stream says of a failure; nothing but its end follows.
+    fn failure(error: &ApiError) -> StreamEnd {
+        StreamEnd {
+            event_name: None,
+            data: serde_json::to_vec(&error.to_reply().1)
+                .expect("plain structs into memory cannot fail"),
+        }
+    }
+
+    /// Whether a stream ends with `[DONE]`.
+    const ENDS_WITH_DONE: bool = true;
+
     /// Keeps an event for the unstreamed reply.
     fn add(&mut self, event: PromptEvent) -> Result<(), ApiError>;
 
     /// The unstreamed reply of all that was added.
     fn whole(self, usage: Usage) -> Result<Self::Whole, ApiError>;
+}
+
+/// An event that tells of a failure.
+#[derive(Debug)]
+pub(crate) struct StreamEnd {
+    /// Its name, where the endpoint's events have names.
+    pub(crate) event_name: Option<&'static str>,
+    /// One JSON object.
+    pub(crate) data: Vec<u8>,
 }
 
 /// What all parts of one reply share and no request decides.

@@ -3,7 +3,8 @@
 use assay_api::FieldError;
 use assay_api::openai::{self, Conversation, GenerationParams};
 use assay_engine::{
-    LogprobsMode, LogprobsParams, PromptLogprobsParams, Request, RequestId, SamplingParams,
+    LogprobsMode, LogprobsParams, PromptLogprobsParams, ReplyFormat, Request, RequestId,
+    SamplingParams,
 };
 
 use crate::convert::constraint;
@@ -17,6 +18,8 @@ pub(crate) struct ModelLimits {
     pub(crate) room: SequenceRoom,
     /// Width of a logits row.
     pub(crate) vocab_size: u32,
+    /// Edges of the label tries of one request.
+    pub(crate) max_trie_edges: usize,
 }
 
 /// What one prompt takes to answer.
@@ -55,30 +58,44 @@ pub(crate) fn chat(
     limits: ModelLimits,
 ) -> Result<Request, ApiError> {
     check_token_ids(asked, limits.vocab_size)?;
-    let prompt_token_ids = text.chat_prompt(conversation, field, limits.room)?;
+    let prompt = text.chat_prompt(conversation, field, limits.room)?;
     let room = Room {
         field,
-        num_prompt_tokens: prompt_token_ids.len(),
+        num_prompt_tokens: prompt.token_ids.len(),
         limits,
     };
     let max_tokens = match asked.max_tokens {
         None | Some((_, 0 | -1)) => room.left()?,
         Some((field, max_tokens)) => room.check(field, max_tokens)?,
     };
+    let mut format = prompt.format;
+    let constraint = match &format.tool_calls {
+        Some(calls) => {
+            let tools = &conversation.tools;
+            let compiled = constraint::compile_with_tools(&asked.form, tools, calls, text)?;
+            format.call_constraint = compiled.call;
+            compiled.reply
+        }
+        None => constraint::compile(&asked.form, text)?,
+    };
     let num_prompt_top = asked.prompt_logprobs;
     let request = engine_request(
         asked,
-        prompt_token_ids,
+        prompt.token_ids,
         max_tokens,
         num_prompt_top,
         seed,
         text,
-    )?;
-    Ok(request)
+    );
+    Ok(Request {
+        constraint,
+        format,
+        ..request
+    })
 }
 
-/// The engine's form of what is asked for one prompt. `num_prompt_top` asks for scores of its tokens, with so many
-/// alternatives each.
+/// The engine's form of what is asked for one prompt, its constraint and format aside. `num_prompt_top` asks for scores
+/// of its tokens, with so many alternatives each.
 pub(crate) fn engine_request(
     asked: &GenerationParams,
     prompt_token_ids: Vec<u32>,
@@ -86,12 +103,12 @@ pub(crate) fn engine_request(
     num_prompt_top: Option<u32>,
     seed: i64,
     text: &ModelText,
-) -> Result<Request, ApiError> {
+) -> Request {
     // A single token has nothing before it that could score it.
     let scores_prompt = prompt_token_ids.len() > 1;
     let reports_scores = asked.logprobs.is_some();
     let named = asked.named_tokens.as_ref().filter(|_| reports_scores);
-    Ok(Request {
+    Request {
         // Named when it is handed over.
         id: RequestId(0),
         prompt_token_ids,
@@ -124,10 +141,11 @@ pub(crate) fn engine_request(
                 top_logprobs,
             }),
         named_token_ids: named.map_or(Vec::new(), |named| named.token_ids.clone()),
-        constraint: constraint::compile(&asked.form, text)?,
+        constraint: None,
+        format: ReplyFormat::default(),
         stop: asked.stop.clone(),
         end_token_ids: text.end_token_ids(),
-    })
+    }
 }
 
 /// Refuses ids that are no token's: biased ones and named ones.

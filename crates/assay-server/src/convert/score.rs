@@ -6,7 +6,9 @@
 use assay_api::FieldError;
 use assay_api::openai::{LogprobsMode, Prompt, Usage};
 use assay_api::score::{ItemScore, ScoreContext, ScoreRequest, Scores};
-use assay_engine::{OutputEvent, PromptLogprobsParams, Request, RequestId, SamplingParams};
+use assay_engine::{
+    OutputEvent, PromptLogprobsParams, ReplyFormat, Request, RequestId, SamplingParams,
+};
 
 use super::completion_prompt::CompletionPrompt;
 use super::logprob_entries::finite;
@@ -32,7 +34,8 @@ pub(crate) fn build(
         }
         ScoreContext::Conversation(conversation) => (
             "messages",
-            text.chat_prompt(conversation, "messages", limits.room)?,
+            text.chat_prompt(conversation, "messages", limits.room)?
+                .token_ids,
         ),
     };
     let first_position = Room {
@@ -65,6 +68,7 @@ pub(crate) fn build(
             }),
             named_token_ids: Vec::new(),
             constraint: None,
+            format: ReplyFormat::default(),
             stop: Vec::new(),
             end_token_ids: Vec::new(),
         })))
@@ -122,8 +126,8 @@ impl ReplyShape for ScoreShape {
         Err(ApiError::Internal("scores are not streamed".to_owned()))
     }
 
-    fn usage_chunk(&mut self, _: Usage) -> Option<()> {
-        None
+    fn last_chunks(&mut self, _: Usage) -> Vec<()> {
+        Vec::new()
     }
 
     fn add(&mut self, event: PromptEvent) -> Result<(), ApiError> {

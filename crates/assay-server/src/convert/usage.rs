@@ -40,6 +40,7 @@ impl UsageTotal {
             Some(_) => {}
         }
         usage.completion_tokens += u64::from(choice.completion_tokens);
+        usage.completion_tokens_details.reasoning_tokens += u64::from(choice.reasoning_tokens);
         usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
     }
 
@@ -48,9 +49,13 @@ impl UsageTotal {
     }
 }
 
-/// The reason, and the stop string where it was one.
-pub(crate) fn finish(reason: &engine::FinishReason) -> (FinishReason, Option<String>) {
+/// The reason, and the stop string where it was one, of a reply with so many tool calls.
+pub(crate) fn finish(
+    reason: &engine::FinishReason,
+    num_calls: u32,
+) -> (FinishReason, Option<String>) {
     match reason {
+        engine::FinishReason::EndToken(_) if num_calls > 0 => (FinishReason::ToolCalls, None),
         engine::FinishReason::EndToken(_) => (FinishReason::Stop, None),
         engine::FinishReason::StopString(stop) => (FinishReason::Stop, Some(stop.clone())),
         engine::FinishReason::Length => (FinishReason::Length, None),

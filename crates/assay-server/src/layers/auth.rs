@@ -45,11 +45,21 @@ pub(crate) async fn require_key(
 ) -> Result<Response, ApiError> {
     let keys = app.keys();
     let open = keys.is_empty() || OPEN.contains(&request.uri().path());
-    if open || bearer(request.headers()).is_some_and(|key| keys.allow(key)) {
+    if open || given_key(request.headers()).is_some_and(|key| keys.allow(key)) {
         Ok(next.run(request).await)
     } else {
         Err(ApiError::Unauthorized)
     }
+}
+
+/// The bearer token, or the header that Anthropic's clients send.
+fn given_key(headers: &HeaderMap) -> Option<&[u8]> {
+    let own = || {
+        headers
+            .get("x-api-key")
+            .map(|value| value.as_bytes().trim_ascii())
+    };
+    bearer(headers).or_else(own)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {

@@ -17,8 +17,9 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let mut chat = ChatCompletionRequest::from_json(&body.bytes)?;
     app.check_model(chat.model.as_deref())?;
-    app.text().settle_tools(&mut chat)?;
-    let ignored = std::mem::take(&mut chat.ignored);
+    let mut ignored = std::mem::take(&mut chat.ignored);
+    app.text()
+        .settle_tools(&mut chat.conversation, &mut ignored)?;
     let stream = chat.generation.stream;
     let names = app.reply_names("chatcmpl", chat.generation.seed);
     let submitted = app.submit(body.received, move |text, limits| {

@@ -2,9 +2,13 @@
 
 pub(crate) mod chat;
 pub(crate) mod completions;
+pub(crate) mod decide;
+pub(crate) mod decisions;
 pub(crate) mod health;
+pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod models;
 pub(crate) mod responses;
 pub(crate) mod score;
+pub(crate) mod systemone;
 pub(crate) mod tokenize;

@@ -17,7 +17,9 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let mut asked = ResponsesRequest::from_json(&body.bytes)?;
     app.check_model(asked.model.as_deref())?;
-    let ignored = std::mem::take(&mut asked.ignored);
+    let mut ignored = std::mem::take(&mut asked.ignored);
+    app.text()
+        .settle_tools(&mut asked.conversation, &mut ignored)?;
     let stream = asked.generation.stream;
     let names = app.reply_names("resp", asked.generation.seed);
     let submitted = app.submit(body.received, move |text, limits| {
@@ -29,7 +31,7 @@ pub(crate) async fn create(
             text,
             limits,
         )?;
-        let shape = ResponsesShape::new(names, &asked, text);
+        let shape = ResponsesShape::new(names, &asked, &request, text);
         Ok((shape, vec![Work::Engine(Box::new(request))]))
     });
     let (shape, reply) = submitted.await?;

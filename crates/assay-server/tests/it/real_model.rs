@@ -312,3 +312,31 @@ async fn r10_r12_v4_fault_81_scored_prompts_are_the_same_bits_whichever_way_they
         assert_eq!(own.to_string(), echoed[position].to_string());
     }
 }
+
+/// The same decisions in every dialect, beside echoes; SmolLM2 ends a turn with either of two tokens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_have_the_bits_of_their_paths() {
+    let world = start();
+    let question = crate::decisions::CHOICE_QUESTION;
+    crate::decisions::check_same_bits(&world, question, &[0, 2]).await;
+    let numbers =
+        json!({"type": "integer", "minimum": 0, "maximum": 99, "description": "How many?"});
+    let body =
+        json!({"state": "Eleven birds and one cat.", "schema": numbers, "diagnostics": true});
+    let reply = crate::decisions::decide(&world, crate::decisions::DECIDE, &body).await;
+    let field = &reply["fields"][0];
+    let distribution = field["distribution"].as_array().expect("a list");
+    let sum: f64 = distribution
+        .iter()
+        .filter_map(|pair| pair["probability"].as_f64())
+        .sum();
+    assert!(
+        distribution.len() == 100 && (sum - 1.0).abs() < 1e-9,
+        "{sum}"
+    );
+    assert!(
+        field["label_mass"]
+            .as_f64()
+            .is_some_and(|mass| mass > 0.0 && mass < 1.0)
+    );
+}

@@ -192,7 +192,7 @@ async fn wrong_asks_name_their_field() {
         ),
         (
             json!({"input": [{"type": "function_call", "name": "f"}]}),
-            "input[0].type",
+            "input[0].call_id",
         ),
         (json!({"instructions": 5}), "instructions"),
         (json!({"max_output_tokens": 0}), "max_output_tokens"),
@@ -208,7 +208,9 @@ async fn wrong_asks_name_their_field() {
             "previous_response_id",
         ),
         (json!({"background": true}), "background"),
-        (json!({"tools": [{"type": "web_search"}]}), "tools"),
+        (json!({"tools": [{"type": "web_search"}]}), "tools[0].type"),
+        (json!({"tool_choice": "required"}), "tool_choice"),
+        (json!({"reasoning": {"effort": "much"}}), "reasoning.effort"),
         (
             json!({"text": {"format": {"type": "yaml"}}}),
             "text.format.type",
@@ -239,4 +241,138 @@ async fn wrong_asks_name_their_field() {
     let answer = answer.expect_status(StatusCode::OK);
     assert_eq!(answer.header("x-assay-ignored"), Some("vendor"));
     assert_eq!(answer.json()["metadata"], json!({"a": "b"}));
+}
+
+/// A template that knows of tools and opens the reasoning, unless it is told not to.
+const PARTS: &str = "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}\
+    {% for message in messages %}{{ message.role }}:{{ message.reasoning_content }}|{{ message.content }}\
+    {% for call in message.tool_calls or [] %}<tool_call>\n\
+    {\"name\": \"{{ call.function.name }}\", \"arguments\": {{ call.function.arguments | tojson }}}\n</tool_call>\
+    {% endfor %};{% endfor %}{% if add_generation_prompt %}<|go|>{% if enable_thinking is defined and not enable_thinking %}\
+    <think></think>{% else %}<think>\n{% endif %}{% endif %}";
+
+/// Adds up the items of a stream.
+fn items(events: &[Value]) -> Vec<Value> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut deltas = String::new();
+    for event in events {
+        let index = event["output_index"].as_u64().map(|index| index as usize);
+        match event["type"].as_str().expect("a type") {
+            "response.output_item.added" => {
+                assert_eq!(index, Some(items.len()), "one after the other");
+                items.push(event["item"].clone());
+                deltas.clear();
+            }
+            "response.output_text.delta"
+            | "response.reasoning_text.delta"
+            | "response.function_call_arguments.delta" => {
+                assert_eq!(index, Some(items.len() - 1));
+                assert_eq!(event["item_id"], items[items.len() - 1]["id"]);
+                deltas.push_str(event["delta"].as_str().expect("text"));
+            }
+            "response.output_text.done" | "response.reasoning_text.done" => {
+                assert_eq!(event["text"], deltas);
+            }
+            "response.function_call_arguments.done" => assert_eq!(event["arguments"], deltas),
+            "response.output_item.done" => {
+                *items.last_mut().expect("an item") = event["item"].clone();
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+#[tokio::test]
+async fn thoughts_text_and_calls_are_items() {
+    let world = Setup {
+        template: Some(PARTS),
+        ..Setup::default()
+    }
+    .build();
+    let text = "hm</think>\n\nLet me.<tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\": 1}}\n</tool_call>";
+    let input = format!("#open 2#{}", order(&vocab::encode(text.as_bytes())));
+    let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": false}]);
+    let body = json!({
+        "input": input, "temperature": 0, "seed": 7, "tools": tools, "include": ["message.output_text.logprobs"],
+    });
+    let answer = world.post_to(RESPONSES, &body).await;
+    let whole = answer.expect_status(StatusCode::OK).json();
+    let output = list(&whole["output"]);
+    assert_eq!(output.len(), 3, "{whole}");
+    assert_eq!(output[0]["type"], "reasoning");
+    assert_eq!(
+        output[0]["content"],
+        json!([{"type": "reasoning_text", "text": "hm"}])
+    );
+    assert_eq!(output[1]["content"][0]["text"], "Let me.");
+    let entries = list(&output[1]["content"][0]["logprobs"]);
+    let spelled: String = entries
+        .iter()
+        .map(|entry| entry["token"].as_str().expect("text"))
+        .collect();
+    assert_eq!(spelled, "Let me.", "s1: the text's own entries");
+    assert_eq!(output[2]["type"], "function_call");
+    assert_eq!(output[2]["name"], "look");
+    assert_eq!(output[2]["arguments"], "{\"at\": 1}");
+    assert_eq!(whole["tools"], tools);
+    assert_eq!(
+        whole["usage"]["output_tokens_details"]["reasoning_tokens"],
+        10
+    );
+
+    let streamed = with(body.clone(), json!({"stream": true}));
+    let answer = world
+        .post_to(RESPONSES, &streamed)
+        .await
+        .expect_status(StatusCode::OK);
+    let mut collected = items(&events(&answer.body));
+    let mut expected = output.clone();
+    for item in collected.iter_mut().chain(&mut expected) {
+        item["id"] = Value::Null;
+        if item["type"] == "function_call" {
+            item["call_id"] = Value::Null;
+        }
+    }
+    assert_eq!(collected, expected);
+
+    // Off, and forced.
+    let off = json!({"reasoning": {"effort": "none"}, "tool_choice": {"type": "function", "name": "look"}, "max_output_tokens": 2000});
+    let answer = world.post_to(RESPONSES, &with(body, off)).await;
+    let forced = answer.expect_status(StatusCode::OK).json();
+    let output = list(&forced["output"]);
+    assert_eq!(output.len(), 1, "{forced}");
+    assert_eq!(output[0]["name"], "look");
+    let arguments = output[0]["arguments"].as_str().expect("text");
+    assert!(
+        serde_json::from_str::<Value>(arguments)
+            .expect("JSON")
+            .is_object()
+    );
+}
+
+/// Items of an earlier reply go back in as they came.
+#[tokio::test]
+async fn earlier_items_are_the_templates_messages() {
+    let world = Setup {
+        template: Some(PARTS),
+        ..Setup::default()
+    }
+    .build();
+    let input = json!([
+        {"role": "user", "content": "a"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "t"}]},
+        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{\"k\": 1}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "r"},
+    ]);
+    let rendered = "user:|a;assistant:t|b<tool_call>\n{\"name\": \"f\", \"arguments\": {\"k\": 1}}\n</tool_call>;tool:|r;<|go|><think>\n";
+    let count = json!({"prompt": rendered, "add_special_tokens": false});
+    let expected = world.post_to("/tokenize", &count).await.json()["count"].clone();
+    let body = json!({"input": input, "max_output_tokens": 1});
+    let answer = world
+        .post_to(RESPONSES, &body)
+        .await
+        .expect_status(StatusCode::OK);
+    assert_eq!(answer.json()["usage"]["input_tokens"], expected);
 }

@@ -87,9 +87,10 @@ fn add(choices: &mut Vec<Map<String, Value>>, piece: &Value) {
             "the first chunk of a choice names the role"
         );
         choice.insert("index".to_owned(), json!(index));
+        let content = delta.get("content").unwrap_or(&Value::Null);
         choice.insert(
             "message".to_owned(),
-            json!({"role": "assistant", "content": "", "refusal": null}),
+            json!({"role": "assistant", "content": content, "refusal": null}),
         );
         choice.insert("logprobs".to_owned(), Value::Null);
     } else {
@@ -99,30 +100,45 @@ fn add(choices: &mut Vec<Map<String, Value>>, piece: &Value) {
         !choice.contains_key("finish_reason"),
         "a chunk after the end: {piece}"
     );
-    let content = delta
-        .get("content")
-        .map_or("", |content| content.as_str().expect("text"));
     let message = &mut choice["message"];
-    message["content"] = json!(format!(
-        "{}{content}",
-        message["content"].as_str().expect("text")
-    ));
+    for field in ["content", "reasoning_content"] {
+        if let Some(more) = delta.get(field) {
+            let text = message.get(field).and_then(Value::as_str).unwrap_or("");
+            message[field] = json!(format!("{text}{}", more.as_str().expect("text")));
+        }
+    }
+    if let Some(calls) = delta.get("tool_calls") {
+        add_calls(message, calls.as_array().expect("calls"));
+    }
     if let Some(logprobs) = piece["logprobs"].as_object() {
-        let entries = logprobs["content"].as_array().expect("entries");
-        let spelled: String = entries
-            .iter()
-            .map(|entry| entry["token"].as_str().expect("text"))
-            .collect();
-        assert_eq!(
-            spelled, content,
-            "o3: the entries of a chunk spell its delta"
-        );
+        for field in ["content", "reasoning_content"] {
+            let Some(entries) = logprobs.get(field) else {
+                continue;
+            };
+            let spelled: String = entries
+                .as_array()
+                .expect("entries")
+                .iter()
+                .map(|entry| entry["token"].as_str().expect("text"))
+                .collect();
+            let text = delta.get(field).and_then(Value::as_str).unwrap_or("");
+            assert_eq!(
+                spelled, text,
+                "o3: the entries of a chunk spell its delta: {piece}"
+            );
+        }
         match &mut choice["logprobs"] {
             all @ Value::Null => *all = piece["logprobs"].clone(),
-            all => all["content"]
-                .as_array_mut()
-                .expect("entries")
-                .extend(entries.iter().cloned()),
+            all => {
+                for field in ["content", "reasoning_content", "tool_calls"] {
+                    let entries = logprobs.get(field).and_then(Value::as_array);
+                    assert_eq!(entries.is_some(), all.get(field).is_some(), "{piece}");
+                    if let Some(entries) = entries {
+                        let all = all[field].as_array_mut().expect("entries");
+                        all.extend(entries.iter().cloned());
+                    }
+                }
+            }
         }
         if let Some(end) = logprobs.get("end") {
             choice["logprobs"]["end"] = end.clone();
@@ -141,10 +157,48 @@ fn add(choices: &mut Vec<Map<String, Value>>, piece: &Value) {
     }
 }
 
+/// Puts the pieces of calls together, each of which names its call.
+fn add_calls(message: &mut Value, pieces: &[Value]) {
+    if message.get("tool_calls").is_none() {
+        message["tool_calls"] = json!([]);
+    }
+    let calls = message["tool_calls"].as_array_mut().expect("calls");
+    for piece in pieces {
+        let index = piece["index"].as_u64().expect("an index");
+        if usize::try_from(index).expect("small") == calls.len() {
+            let mut call = piece.clone();
+            call.as_object_mut()
+                .expect("an object")
+                .shift_remove("index");
+            calls.push(call);
+            continue;
+        }
+        assert!(
+            piece.get("id").is_none() && piece.get("type").is_none(),
+            "{piece}"
+        );
+        assert!(piece["function"].get("name").is_none(), "{piece}");
+        let last = calls.last_mut().expect("a call");
+        let text = last["function"]["arguments"].as_str().expect("text");
+        let more = piece["function"]["arguments"].as_str().expect("text");
+        last["function"]["arguments"] = json!(format!("{text}{more}"));
+    }
+}
+
 /// A reply without what differs between two runs of one request.
 pub(crate) fn comparable(mut reply: Value) -> Value {
     for name in ["id", "created"] {
         reply[name] = Value::Null;
+    }
+    let choices = reply["choices"].as_array_mut().into_iter().flatten();
+    let calls = choices.filter_map(|choice| choice["message"].get_mut("tool_calls"));
+    for call in calls.filter_map(Value::as_array_mut).flatten() {
+        assert!(
+            call["id"]
+                .as_str()
+                .is_some_and(|id| id.starts_with("call_"))
+        );
+        call["id"] = Value::Null;
     }
     reply
 }

@@ -6,8 +6,9 @@ use assay_formats::gguf::Gguf;
 use assay_testkit::gguf_writer::GgufWriter;
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
-/// Pieces after the single bytes: words, stop-like text, halves of characters joined to letters.
-pub(crate) const PIECES: [&[u8]; 15] = [
+/// Pieces after the single bytes: words, stop-like text, halves of characters joined to letters, tags and pieces over
+/// their edges.
+pub(crate) const PIECES: [&[u8]; 21] = [
     b"Hello",
     b" world",
     b".!",
@@ -24,12 +25,23 @@ pub(crate) const PIECES: [&[u8]; 15] = [
     b"11",
     b"STOP",
     "Ω".as_bytes(),
+    b"<think>",
+    b"</think>",
+    b" it</think>\n\nis",
+    b"k>{\"",
+    b"x\n<tool_call>",
+    b"all>\n{",
 ];
 
-/// The last piece.
+/// A piece that a control token is written like.
 pub(crate) const OMEGA: u32 = 256 + 14;
+/// Opens and closes the reasoning, each in one token.
+pub(crate) const THINK: u32 = 256 + 15;
+pub(crate) const END_THINK: u32 = 256 + 16;
+/// A piece over the edge of the reasoning.
+pub(crate) const STRADDLE: u32 = 256 + 17;
 /// Ends the prompt.
-pub(crate) const GO: u32 = 256 + 15;
+pub(crate) const GO: u32 = 256 + 21;
 /// Ends the reply.
 pub(crate) const END: u32 = GO + 1;
 /// A control token that is written like [`OMEGA`].
@@ -79,6 +91,10 @@ pub(crate) fn tokenizer() -> Tokenizer {
         .map(|bytes| bytes.iter().map(|byte| letter(*byte)).collect())
         .collect();
     let mut kinds = vec![1; texts.len()];
+    // Added pieces: matched whole in a prompt.
+    for id in [THINK, END_THINK] {
+        kinds[usize::try_from(id).expect("small")] = 4;
+    }
     texts.extend(["<|go|>".to_owned(), "<|im_end|>".to_owned(), "Ω".to_owned()]);
     kinds.extend([3, 3, 3]);
     let file = GgufWriter::new()

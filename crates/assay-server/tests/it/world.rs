@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
 use assay_server::{
-    AppState, Limits, ServerConfig, ShutdownTrigger, router, serve, shutdown_channel,
+    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, router, serve, shutdown_channel,
 };
 use assay_testkit::scripted::{ScriptedModel, StepGate, background_row, forcing_row, nan_row};
 use axum::body::Body;
@@ -73,6 +73,8 @@ pub(crate) fn config() -> ServerConfig {
         created: 1_700_000_000,
         system_fingerprint: "fp_test".to_owned(),
         template_date: assay_tokenizer::TemplateDate::default(),
+        reasoning_parser: ParserChoice::Detect,
+        tool_parser: ParserChoice::Detect,
         drain_timeout: Duration::from_secs(20),
         limits: Limits::default(),
     }
@@ -146,6 +148,9 @@ pub(crate) fn script(history: &[u32]) -> Vec<f32> {
         let (_, rest) = prompt_text.rsplit_once(&format!("#{name} "))?;
         rest.split_once('#').map(|(order, _)| order.to_owned())
     };
+    // What a template writes after its end of the prompt is no reply.
+    let num_opened = order("open").map_or(0, |count| count.parse().expect("a number"));
+    let reply = reply.get(num_opened..).unwrap_or_default();
     if order("nan").is_some_and(|at| at == reply.len().to_string()) {
         return nan_row(vocab_size);
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use assay_server::{AppState, Limits, ServerConfig, ShutdownTrigger, serve, shutdown_channel};
+use assay_server::{
+    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, serve, shutdown_channel,
+};
 use assay_tokenizer::{ChatTemplate, TemplateDate, TemplateTokens};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -44,6 +46,8 @@ impl Server {
             created: 0,
             system_fingerprint: "soak".to_owned(),
             template_date: TemplateDate::default(),
+            reasoning_parser: ParserChoice::Detect,
+            tool_parser: ParserChoice::Detect,
             drain_timeout: Duration::from_secs(60),
             limits: Limits::default(),
         };

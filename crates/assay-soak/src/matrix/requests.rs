@@ -1,7 +1,7 @@
 //! What runs in a cell: the probe, whose bits are compared under all conditions, and its company.
 
 use anyhow::Result;
-use assay_engine::{LogprobsMode, LogprobsParams, Request, RequestId, SamplingParams};
+use assay_engine::{LogprobsMode, LogprobsParams, ReplyFormat, Request, RequestId, SamplingParams};
 use assay_models::TokenId;
 
 use crate::matrix::cell::Cell;
@@ -125,6 +125,7 @@ fn request(prompt_token_ids: Vec<TokenId>, max_tokens: u32) -> Request {
         prompt_logprobs: None,
         named_token_ids: Vec::new(),
         constraint: None,
+        format: ReplyFormat::default(),
         stop: Vec::new(),
         // Replies are as long as they are asked to be, so that company lasts.
         end_token_ids: Vec::new(),

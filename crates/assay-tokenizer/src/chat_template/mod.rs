@@ -9,6 +9,7 @@ mod error;
 mod guard;
 mod messages;
 mod python;
+mod reply_parsers;
 
 use std::error::Error as _;
 use std::io;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value as Json};
 
 pub use date::{InvalidDate, TemplateDate};
 pub use error::TemplateError;
+pub use reply_parsers::{ReasoningParser, ToolParser, UnknownParser};
 
 use crate::tokenizer::Tokenizer;
 use environment::{Raised, environment};
@@ -115,6 +117,8 @@ pub struct ChatTemplate {
     tokens: TemplateTokens,
     limits: TemplateLimits,
     styles: Styles,
+    reasoning_parser: Option<ReasoningParser>,
+    tool_parser: Option<ToolParser>,
 }
 
 impl ChatTemplate {
@@ -139,6 +143,7 @@ impl ChatTemplate {
                 max: SOURCE_BYTES_MAX,
             });
         }
+        let reasoning_parser = reply_parsers::find_reasoning(source);
         let source = without_generation_tags(source);
         let guarded = guard::guard(&source).map_err(|unguardable| TemplateError::Syntax {
             line: source
@@ -164,13 +169,40 @@ impl ChatTemplate {
                 content: ContentStyle::Both,
                 arguments: ArgumentsStyle::Object,
             },
+            reasoning_parser,
+            tool_parser: None,
         };
         template.styles = Styles::probe(|messages| {
             template
                 .render_adapted(messages, &RenderOptions::default())
                 .ok()
         });
+        template.tool_parser = reply_parsers::find_tools(|messages, tools, opens_reply| {
+            let generation_prompt = if opens_reply {
+                GenerationPrompt::Add
+            } else {
+                GenerationPrompt::Omit
+            };
+            let options = RenderOptions {
+                generation_prompt,
+                tools: Some(tools.clone()),
+                ..RenderOptions::default()
+            };
+            template.render(messages, &options).ok()
+        });
         Ok(template)
+    }
+
+    /// The parser of the model's reasoning, if its template shows that it thinks.
+    #[must_use]
+    pub fn reasoning_parser(&self) -> Option<ReasoningParser> {
+        self.reasoning_parser
+    }
+
+    /// The parser of the model's tool calls, if its template writes them in a way that is known.
+    #[must_use]
+    pub fn tool_parser(&self) -> Option<ToolParser> {
+        self.tool_parser
     }
 
     /// Whether the template reads `tools`. One that does not can tell the model of none.

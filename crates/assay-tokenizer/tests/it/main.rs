@@ -12,6 +12,7 @@ mod fixtures;
 mod performance;
 mod real_model;
 mod recorded_ids;
+mod reply_parsers;
 mod template_limits;
 mod templates;
 mod vectors;

@@ -1,0 +1,569 @@
+//! Reasoning, content and tool calls, told apart to the byte, however the text is cut into tokens.
+
+use assay_engine::output::{Pushed, TextEnd, TextPipeline};
+use assay_engine::{
+    Channel, Entry, ReasoningFormat, ReasoningTags, ReplyFormat, TokenLogprobs, TokenOutput,
+    ToolCallFormat, ToolCallPiece,
+};
+use proptest::prelude::*;
+
+/// Stands for a control token that is no tag.
+const CONTROL: u32 = 1_000;
+
+fn thinking(is_open: bool) -> Option<ReasoningFormat> {
+    Some(ReasoningFormat {
+        tags: ReasoningTags::THINK,
+        is_open,
+        budget: None,
+        open_token_ids: vec![0],
+        close_token_ids: vec![0],
+    })
+}
+
+fn format(reasoning: Option<ReasoningFormat>, tool_calls: Option<ToolCallFormat>) -> ReplyFormat {
+    ReplyFormat {
+        reasoning,
+        tool_calls,
+        call_constraint: None,
+        at_most_one_call: false,
+        control_tags: vec![(CONTROL, "<|python_tag|>")],
+    }
+}
+
+fn output(token_id: u32) -> TokenOutput {
+    TokenOutput {
+        token_id,
+        logprobs: Some(TokenLogprobs {
+            logprob: -1.0 - f64::from(token_id),
+            top_logprobs: Vec::new(),
+            named: None,
+        }),
+    }
+}
+
+/// A reply as its client sees it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Parts {
+    reasoning: String,
+    content: String,
+    /// What stands between the tags of calls.
+    raw_calls: String,
+    calls: Vec<(String, String)>,
+    stop: Option<String>,
+    entries: Vec<Entry>,
+}
+
+impl Parts {
+    fn add(&mut self, entries: Vec<Entry>) {
+        for entry in &entries {
+            match entry.channel {
+                Channel::Reasoning => self.reasoning.push_str(&entry.text),
+                Channel::Content => self.content.push_str(&entry.text),
+                Channel::ToolCall => self.raw_calls.push_str(&entry.text),
+            }
+            for piece in &entry.calls {
+                match piece {
+                    ToolCallPiece::Name(name) => self.calls.push((name.clone(), String::new())),
+                    ToolCallPiece::Arguments(text) => {
+                        self.calls
+                            .last_mut()
+                            .expect("a name first")
+                            .1
+                            .push_str(text);
+                    }
+                    ToolCallPiece::Argument { name, text } => {
+                        let call = self.calls.last_mut().expect("a name first");
+                        call.1.push_str(&format!("{name}={text};"));
+                    }
+                }
+            }
+        }
+        self.entries.extend(entries);
+    }
+}
+
+/// Runs tokens through a pipeline and checks what must hold of its entries whatever they spell.
+fn run(format: &ReplyFormat, tokens: &[Vec<u8>], stops: &[&str], end: TextEnd) -> Parts {
+    let stops: Vec<String> = stops.iter().map(|stop| (*stop).to_owned()).collect();
+    let mut pipeline = TextPipeline::with_format(&stops, format);
+    let mut parts = Parts::default();
+    let numbered = (0..).zip(tokens);
+    for (token_id, token) in numbered {
+        match pipeline.push(output(token_id), token) {
+            Pushed::Continues(entries) => parts.add(entries),
+            Pushed::Stopped { entries, stop } => {
+                parts.add(entries);
+                parts.stop = Some(stop);
+                break;
+            }
+        }
+    }
+    if parts.stop.is_none() {
+        match pipeline.finish(end) {
+            Pushed::Continues(entries) => parts.add(entries),
+            Pushed::Stopped { entries, stop } => {
+                parts.add(entries);
+                parts.stop = Some(stop);
+            }
+        }
+    }
+    check_entries(&parts.entries, tokens);
+    parts
+}
+
+fn check_entries(entries: &[Entry], tokens: &[Vec<u8>]) {
+    let mut last_id = None;
+    for entry in entries {
+        let id = entry.output.token_id;
+        let logprob = entry.output.logprobs.as_ref().expect("scores").logprob;
+        if entry.is_continuation {
+            assert_eq!(last_id, Some(id), "a continuation follows its begin");
+            assert_eq!(
+                logprob.to_bits(),
+                0.0_f64.to_bits(),
+                "given its begin, it is certain"
+            );
+        } else {
+            assert!(last_id < Some(id), "each token once, in order");
+            assert_eq!(logprob, -1.0 - f64::from(id));
+        }
+        last_id = Some(id);
+        let token = &tokens[id as usize];
+        let is_part = entry.bytes.is_empty()
+            || token
+                .windows(entry.bytes.len())
+                .any(|window| window == entry.bytes);
+        assert!(is_part, "{entry:?} is no part of {token:?}");
+    }
+    for channel in [Channel::Reasoning, Channel::Content, Channel::ToolCall] {
+        let own = || entries.iter().filter(|entry| entry.channel == channel);
+        let bytes: Vec<u8> = own().flat_map(|entry| entry.bytes.clone()).collect();
+        let text: String = own().map(|entry| entry.text.as_str()).collect();
+        let decoded = String::from_utf8_lossy(&bytes).into_owned();
+        let is_cut = decoded.strip_suffix('\u{FFFD}') == Some(&text);
+        assert!(
+            decoded == text || is_cut,
+            "{channel:?}: {decoded:?} is not {text:?}"
+        );
+    }
+}
+
+fn tokens(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// The entries as channel, text and whether they go on with their token.
+fn spelled(parts: &Parts) -> Vec<(Channel, &str, bool)> {
+    let entries = parts.entries.iter();
+    entries
+        .map(|entry| (entry.channel, entry.text.as_str(), entry.is_continuation))
+        .collect()
+}
+
+#[test]
+fn s5_a_token_over_two_fields_is_cut() {
+    use Channel::{Content, Reasoning};
+    let parts = run(
+        &format(thinking(true), None),
+        &tokens(&["so", " it</think>\n\nis", " 4"]),
+        &[],
+        TextEnd::Complete,
+    );
+    assert_eq!(
+        spelled(&parts),
+        [
+            (Reasoning, "so", false),
+            (Reasoning, " it", false),
+            (Content, "is", true),
+            (Content, " 4", false),
+        ]
+    );
+}
+
+#[test]
+fn s8_tags_and_separators_have_no_entries() {
+    use Channel::{Content, Reasoning};
+    let parts = run(
+        &format(thinking(false), None),
+        &tokens(&[
+            "<think>", "\n", "hm", "\n", "</th", "ink>", "\n\n", "x", "\n",
+        ]),
+        &[],
+        TextEnd::Complete,
+    );
+    assert_eq!(
+        spelled(&parts),
+        [
+            (Reasoning, "hm", false),
+            (Reasoning, "\n", false),
+            (Content, "x", false),
+            (Content, "\n", false),
+        ]
+    );
+    // A token whose first visible part comes after syntax keeps its own score.
+    let parts = run(
+        &format(thinking(false), None),
+        &tokens(&["<think>hm</think>x"]),
+        &[],
+        TextEnd::Complete,
+    );
+    assert_eq!(
+        spelled(&parts),
+        [(Reasoning, "hm", false), (Content, "x", true)]
+    );
+}
+
+struct Case {
+    reasoning: Option<ReasoningFormat>,
+    tools: Option<ToolCallFormat>,
+    text: &'static str,
+    expected: (
+        &'static str,
+        &'static str,
+        &'static [(&'static str, &'static str)],
+    ),
+}
+
+/// However a text is cut, its parts are the same.
+fn check_case(case: &Case) {
+    let format = format(case.reasoning.clone(), case.tools.clone());
+    let whole = tokens(&[case.text]);
+    let bytes: Vec<Vec<u8>> = case.text.bytes().map(|byte| vec![byte]).collect();
+    let pairs: Vec<Vec<u8>> = case.text.as_bytes().chunks(2).map(<[u8]>::to_vec).collect();
+    let fives: Vec<Vec<u8>> = case.text.as_bytes().chunks(5).map(<[u8]>::to_vec).collect();
+    for cut in [whole, bytes, pairs, fives] {
+        let parts = run(&format, &cut, &[], TextEnd::Complete);
+        let calls: Vec<(&str, &str)> = parts
+            .calls
+            .iter()
+            .map(|(name, arguments)| (name.as_str(), arguments.as_str()))
+            .collect();
+        let found = (
+            parts.reasoning.as_str(),
+            parts.content.as_str(),
+            calls.as_slice(),
+        );
+        assert_eq!(found, case.expected, "{:?} cut to {cut:?}", case.text);
+    }
+}
+
+#[test]
+fn texts_have_their_parts() {
+    let hermes = || Some(ToolCallFormat::Hermes);
+    let xml = || Some(ToolCallFormat::QwenXml);
+    let llama = || {
+        Some(ToolCallFormat::Llama3Json {
+            names: vec!["f".to_owned(), "g".to_owned()],
+        })
+    };
+    let case = |reasoning, tools, text, expected| Case {
+        reasoning,
+        tools,
+        text,
+        expected,
+    };
+    #[rustfmt::skip]
+    let cases = [
+        // Reasoning.
+        case(thinking(false), None, "plain", ("", "plain", &[])),
+        case(thinking(false), None, " \n<think>a</think>b", ("a", "b", &[])),
+        case(thinking(false), None, " \n<thin", ("", " \n<thin", &[])),
+        case(thinking(false), None, "x<think>a</think>", ("", "x<think>a</think>", &[])),
+        case(thinking(false), None, "<think>a</think>b<think>c</think>", ("a", "b<think>c</think>", &[])),
+        case(thinking(false), None, "<think>é</thin</think></think>", ("é</thin", "</think>", &[])),
+        case(thinking(false), None, "<think></think>", ("", "", &[])),
+        case(thinking(true), None, "\na<</think>\r\n\nb", ("a<", "b", &[])),
+        case(thinking(true), None, "never closed </thi", ("never closed </thi", "", &[])),
+        case(None, None, "<think>a</think>", ("", "<think>a</think>", &[])),
+        // Hermes.
+        case(None, hermes(), "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}</tool_call>\\\"\"]}}\n</tool_call>\nx",
+            ("", "x", &[("f", "{\"a\": [1, \"}</tool_call>\\\"\"]}")])),
+        case(None, hermes(), "go <tool_call>{\"arguments\": {\"é\": {}}, \"name\": \"f\"}</tool_call>\n<tool_call>{\"name\":\"g\"}</tool_call>",
+            ("", "go ", &[("f", "{\"é\": {}}"), ("g", "{}")])),
+        case(None, hermes(), "<tool_call>{\"id\": 12, \"name\": \"f\", \"arguments\": {}",
+            ("", "", &[("f", "{}")])),
+        case(None, hermes(), "<tool_call>no json</tool_call>", ("", "<tool_call>no json</tool_call>", &[])),
+        case(None, hermes(), "<tool_call><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+            ("", "<tool_call>", &[("f", "{}")])),
+        case(None, hermes(), "<tool_call>{\"name\": \"f\", \"arg", ("", "<tool_call>{\"name\": \"f\", \"arg", &[])),
+        case(None, hermes(), "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call>x",
+            ("", "x", &[("f", "{\"a\": 1")])),
+        case(None, hermes(), "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>",
+            ("", "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>", &[])),
+        case(thinking(true), hermes(), "<tool_call>{</think>\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
+            ("<tool_call>{", "", &[("f", "{}")])),
+        // XML.
+        case(None, xml(), "a<tool_call>\n<function=f>\n<parameter=x>\n1 < 2\n</tool_call>\n</parameter>\n<parameter=y>z</parameter>\n</function>\n</tool_call>",
+            ("", "a", &[("f", "x=1 < 2\n</tool_call>;y=z;")])),
+        case(None, xml(), "<tool_call>\n<function=f></function></tool_call>b", ("", "b", &[("f", "")])),
+        case(None, xml(), "<tool_call>{\"name\"", ("", "<tool_call>{\"name\"", &[])),
+        // Llama.
+        case(None, llama(), "{\"name\": \"f\", \"parameters\": {\"a\": {}}}", ("", "", &[("f", "{\"a\": {}}")])),
+        case(None, llama(), "<|python_tag|> {\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\", \"parameters\": {}}\n",
+            ("", "", &[("f", "{}"), ("g", "{}")])),
+        case(None, llama(), "{\"name\": \"h\", \"parameters\": {}}", ("", "{\"name\": \"h\", \"parameters\": {}}", &[])),
+        case(None, llama(), "text {\"name\": \"f\", \"parameters\": {}}", ("", "text {\"name\": \"f\", \"parameters\": {}}", &[])),
+        case(None, llama(), "{\"name\": \"f\", \"parameters\": {}} and text", ("", "and text", &[("f", "{}")])),
+        case(None, llama(), "{\"answer\": [1, 2]}", ("", "{\"answer\": [1, 2]}", &[])),
+    ];
+    for case in &cases {
+        check_case(case);
+    }
+}
+
+#[test]
+fn stop_strings_end_content_alone() {
+    let format = format(thinking(false), Some(ToolCallFormat::Hermes));
+    let call = "<tool_call>{\"name\": \"END\", \"arguments\": {\"END\": 1}}</tool_call>";
+    let text = format!("<think>END</think>EN{call}D x END y");
+    for size in [1, 2, 3, 7, 200] {
+        let cut: Vec<Vec<u8>> = text.as_bytes().chunks(size).map(<[u8]>::to_vec).collect();
+        let parts = run(&format, &cut, &["END", "K</"], TextEnd::Complete);
+        assert_eq!(parts.reasoning, "END", "{size}");
+        assert_eq!(parts.content, "END x ", "{size}");
+        assert_eq!(parts.calls.len(), 1, "{size}");
+        assert_eq!(parts.stop.as_deref(), Some("END"), "{size}");
+    }
+    // What turns out to be no tag is content, and may hold a stop.
+    let parts = run(
+        &format,
+        &tokens(&["a<tool", "_cat>"]),
+        &["<tool_c"],
+        TextEnd::Complete,
+    );
+    assert_eq!(
+        (parts.content.as_str(), parts.stop.as_deref()),
+        ("a", Some("<tool_c"))
+    );
+    let parts = run(&format, &tokens(&["a<tool"]), &["<t"], TextEnd::Complete);
+    assert_eq!(
+        (parts.content.as_str(), parts.stop.as_deref()),
+        ("a", Some("<t"))
+    );
+}
+
+#[test]
+fn what_cannot_be_a_tag_any_more_leaves_at_once() {
+    let format = format(thinking(true), Some(ToolCallFormat::Hermes));
+    let mut pipeline = TextPipeline::with_format(&[], &format);
+    let mut push = |token_id, text: &str| match pipeline.push(output(token_id), text.as_bytes()) {
+        Pushed::Continues(entries) => entries.iter().map(|entry| entry.text.clone()).collect(),
+        stopped => panic!("{stopped:?}"),
+    };
+    let steps: [(&str, &[&str]); 9] = [
+        ("a", &["a"]),
+        ("b<", &[]),
+        ("c", &["b<", "c"]),
+        ("</think>", &[]),
+        ("d<tool_", &[]),
+        ("x", &["d<tool_", "x"]),
+        ("<tool_call>{\"name\": \"f\", ", &[]),
+        (
+            "\"arguments\": {",
+            &["{\"name\": \"f\", ", "\"arguments\": {"],
+        ),
+        ("}", &["}"]),
+    ];
+    for (token_id, (text, expected)) in (0..).zip(steps) {
+        let released: Vec<String> = push(token_id, text);
+        assert_eq!(released, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_control_tag_is_a_tag_or_nothing() {
+    let names = vec!["f".to_owned()];
+    let format = format(None, Some(ToolCallFormat::Llama3Json { names }));
+    let push_all = |tokens: &[(u32, &str)]| {
+        let mut pipeline = TextPipeline::with_format(&["a".to_owned()], &format);
+        let mut parts = Parts::default();
+        for (token_id, text) in tokens {
+            match pipeline.push(output(*token_id), text.as_bytes()) {
+                Pushed::Continues(entries) => parts.add(entries),
+                Pushed::Stopped { entries, .. } => {
+                    parts.add(entries);
+                    return parts;
+                }
+            }
+        }
+        if let Pushed::Continues(entries) = pipeline.finish(TextEnd::Complete) {
+            parts.add(entries);
+        }
+        parts
+    };
+    let call = "{\"name\": \"f\", \"parameters\": {}}";
+    let parts = push_all(&[(CONTROL, ""), (1_001, call)]);
+    assert_eq!(parts.calls, [("f".to_owned(), "{}".to_owned())]);
+    assert_eq!(parts.entries.len(), 1, "a tag has no entry");
+    let parts = push_all(&[(CONTROL, ""), (1_001, "plot"), (1_002, "a")]);
+    assert_eq!(parts.content, "plot");
+    assert_eq!(parts.entries[0].bytes, [0_u8; 0]);
+    assert_eq!(parts.entries.len(), 2);
+}
+
+/// Text with everything that tags are made of, but no whole tag.
+fn any_text() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "a",
+        "<",
+        "</",
+        "think",
+        ">",
+        "<thin",
+        "</think",
+        "tool_call",
+        "<tool_call",
+        "{\"",
+        "é",
+        "日本",
+        "🙂",
+        "\n",
+        " ",
+        "\u{FFFD}",
+        "stop",
+    ]);
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| {
+        let mut text = pieces.concat();
+        while let Some(tag) = ["<think>", "</think>", "<tool_call>", "</tool_call>"]
+            .iter()
+            .find(|tag| text.contains(**tag))
+        {
+            text = text.replace(tag, "");
+        }
+        text
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text(String),
+    Call { name: String, arguments: String },
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    let value = prop::sample::select(vec![
+        "1",
+        "\"</tool_call>\"",
+        "{\"b\": [\"\\\"}\"]}",
+        "\"é🙂\"",
+        "null",
+    ]);
+    prop_oneof![
+        any_text().prop_map(Part::Text),
+        ("[a-z_]{1,8}", prop::collection::vec(value, 0..3)).prop_map(|(name, values)| {
+            let members: Vec<String> = (0..)
+                .zip(values)
+                .map(|(index, value)| format!("\"k{index}\": {value}"))
+                .collect();
+            Part::Call {
+                name,
+                arguments: format!("{{{}}}", members.join(", ")),
+            }
+        }),
+    ]
+}
+
+fn cut(text: &str, sizes: &[usize]) -> Vec<Vec<u8>> {
+    let mut rest = text.as_bytes();
+    let mut tokens = Vec::new();
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (token, after) = rest.split_at((*size).min(rest.len()));
+        tokens.push(token.to_vec());
+        rest = after;
+    }
+    tokens
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    /// Replies whose parts are known, cut anywhere.
+    #[test]
+    fn any_cut_gives_the_parts_that_were_put_together(
+        reasoning in prop::option::of(any_text()),
+        is_open in any::<bool>(),
+        parts in prop::collection::vec(any_part(), 0..4),
+        sizes in prop::collection::vec(0..9_usize, 1..6).prop_filter("some", |sizes| sizes.iter().any(|size| *size > 0)),
+        stop in prop::option::of(prop::sample::select(vec!["stop", "日", "<", ">a", "🙂\n"])),
+    ) {
+        let mut text = String::new();
+        let mut expected = Parts::default();
+        let is_open = is_open && reasoning.is_some();
+        let mut after_tag = false;
+        if let Some(reasoning) = &reasoning {
+            text.push_str(if is_open { "" } else { "<think>" });
+            text.push_str(reasoning);
+            text.push_str("</think>");
+            expected.reasoning = reasoning.trim_start_matches(['\n', '\r']).to_owned();
+            after_tag = true;
+        }
+        // A stop ends the content's run in which it is whole; tags end runs.
+        let mut run_text = String::new();
+        let stop_in = |run_text: &str| stop.and_then(|stop| run_text.find(stop));
+        let mut stopped = false;
+        for part in &parts {
+            match part {
+                Part::Text(more) => {
+                    text.push_str(more);
+                    if stopped { continue; }
+                    let mut more = more.as_str();
+                    if after_tag {
+                        more = more.trim_start_matches(['\n', '\r']);
+                        after_tag = more.is_empty();
+                    }
+                    run_text.push_str(more);
+                    if let Some(at) = stop_in(&run_text) {
+                        run_text.truncate(at);
+                        stopped = true;
+                    }
+                }
+                Part::Call { name, arguments } => {
+                    text.push_str(&format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {arguments}}}\n</tool_call>"));
+                    if stopped { continue; }
+                    expected.content.push_str(&std::mem::take(&mut run_text));
+                    expected.calls.push((name.clone(), arguments.clone()));
+                    after_tag = true;
+                }
+            }
+        }
+        expected.content.push_str(&run_text);
+        // Texts side by side may have made a tag that nobody put there.
+        let num_tags = |tag: &str| text.matches(tag).count();
+        let num_calls = parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
+        prop_assume!(num_tags("<tool_call>") == num_calls);
+        prop_assume!(num_tags("</think>") == usize::from(reasoning.is_some()));
+        prop_assume!(num_tags("<think>") == usize::from(reasoning.is_some() && !is_open));
+
+        let format = format(reasoning.as_ref().and_then(|_| thinking(is_open)), Some(ToolCallFormat::Hermes));
+        let stops: Vec<&str> = stop.into_iter().collect();
+        let found = run(&format, &cut(&text, &sizes), &stops, TextEnd::Complete);
+        prop_assert_eq!(&found.reasoning, &expected.reasoning, "{}", text);
+        prop_assert_eq!(&found.content, &expected.content, "{}", text);
+        prop_assert_eq!(&found.calls, &expected.calls, "{}", text);
+        prop_assert_eq!(found.stop.is_some(), stopped, "{}", text);
+    }
+
+    /// Anything at all, in any format: nothing panics, nothing is lost in a reply without syntax.
+    #[test]
+    fn any_bytes_are_taken(
+        tokens in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(vec!["<think>", "</think>", "<tool_call>", "</tool_call>", "<function=f>", "<parameter=p>",
+                    "</parameter>", "{\"name\": \"f\", ", "\"arguments\": {", "\"parameters\": {", "}", "\"", "\\", "\n", "<|python_tag|>"])
+                    .prop_map(|text| text.as_bytes().to_vec()),
+                prop::collection::vec(any::<u8>(), 0..4),
+            ],
+            0..16,
+        ),
+        is_open in any::<bool>(),
+        tools in 0..4_usize,
+        end in prop::sample::select(vec![TextEnd::Complete, TextEnd::Truncated]),
+    ) {
+        let tools = [None, Some(ToolCallFormat::Hermes), Some(ToolCallFormat::QwenXml),
+            Some(ToolCallFormat::Llama3Json { names: vec!["f".to_owned()] })][tools].clone();
+        let _ = run(&format(thinking(is_open), tools), &tokens, &["\"}"], end);
+    }
+}
