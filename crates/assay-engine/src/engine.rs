@@ -133,6 +133,10 @@ impl Engine {
             max_num_batched_tokens: config.max_num_batched_tokens,
             prefill_chunk: config.prefill_chunk,
             logits_cost: row_cost::of_logits(model.info().logits_cost),
+            rows_at_once: match config.draft_effort {
+                DraftEffort::Worthwhile => model.info().rows_at_once.max(1),
+                DraftEffort::Always(_) => 1,
+            },
         };
         let mut core = EngineCore::new(
             model,

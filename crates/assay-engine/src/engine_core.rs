@@ -31,9 +31,11 @@ struct ActiveRequest {
     prompt: Prompt,
 }
 
-/// Whether a request's prompt is through for some choice.
+/// How far a request's prompt is, for the choice that is furthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prompt {
+    /// No row of it was scheduled yet.
+    Waiting,
     Unfinished,
     Through,
 }
@@ -122,7 +124,7 @@ impl EngineCore {
             request,
             sink,
             choices,
-            prompt: Prompt::Unfinished,
+            prompt: Prompt::Waiting,
         };
         self.requests.insert(arrival, active);
     }
@@ -161,6 +163,18 @@ impl EngineCore {
         }
         self.publish_stats();
         output
+    }
+
+    /// Tells the requests that run for the first time.
+    pub(crate) fn announce(&mut self, scheduled: &SchedulerOutput) {
+        for entry in &scheduled.scheduled {
+            if let Some(active) = self.requests.get_mut(&entry.seq_id.arrival)
+                && active.prompt == Prompt::Waiting
+            {
+                active.prompt = Prompt::Unfinished;
+                active.sink.scheduled();
+            }
+        }
     }
 
     /// All that a row of a scheduled sequence is read by.

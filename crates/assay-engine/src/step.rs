@@ -17,6 +17,7 @@ impl EngineCore {
         if scheduled.scheduled.is_empty() {
             return Ok(());
         }
+        self.announce(&scheduled);
         self.draft(&mut scheduled)?;
         if let Some(observer) = &mut self.observer {
             observer.scheduled(&self.scheduler, &scheduled);

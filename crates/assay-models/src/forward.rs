@@ -46,6 +46,9 @@ pub struct ModelInfo {
     /// What a row's logits cost beside its way through the layers: the head's weights over all of theirs. An estimate,
     /// for sharing time.
     pub logits_cost: f64,
+    /// Rows of a small pass that are computed together: one row more costs as much as so many. An estimate, for
+    /// sharing time; 1 where each row costs its own.
+    pub rows_at_once: usize,
 }
 
 /// One step's tokens, packed: sequence `s` owns rows `cu_seqlens[s]..cu_seqlens[s + 1]`.

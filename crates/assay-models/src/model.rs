@@ -118,6 +118,7 @@ impl Model {
             kv_block_tokens: KV_BLOCK_TOKENS,
             num_kv_blocks: options.num_kv_blocks,
             logits_cost: config.head_weights() / config.layer_weights(),
+            rows_at_once: backend.rows_at_once(),
         };
         let profile = match options.numerics {
             Numerics::Exact => ActivationProfile::A16,

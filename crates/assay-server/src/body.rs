@@ -1,6 +1,7 @@
 //! Reads a JSON request body under the limits: type, encoding, size, time.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
@@ -24,6 +25,8 @@ const BUDGET_UNIT_BYTES: usize = 1 << 10;
 #[derive(Debug)]
 pub(crate) struct JsonBody {
     pub(crate) bytes: Bytes,
+    /// When the last of them was there.
+    pub(crate) received: Instant,
     /// Held as long as the body counts.
     _share: BodyShare,
 }
@@ -101,6 +104,7 @@ impl FromRequest<AppState> for JsonBody {
                 None => {
                     return Ok(Self {
                         bytes: collected.freeze(),
+                        received: Instant::now(),
                         _share: share,
                     });
                 }

@@ -3,7 +3,7 @@
 //! it at a scrape; times are measured here, as the engine has no clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use assay_engine::EngineStats;
@@ -48,6 +48,8 @@ pub(crate) struct Metrics {
     trie_edges: Counter,
     numerical_errors: Counter,
     refused: Counter,
+    request_overhead: Histogram,
+    queue_time: Histogram,
     time_to_first_token: Histogram,
     request_latency: Histogram,
 }
@@ -56,6 +58,12 @@ pub(crate) struct Metrics {
 const SECONDS: [f64; 18] = [
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0,
+];
+
+/// The same for times that are mostly below a step.
+const SHORT_SECONDS: [f64; 18] = [
+    0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006, 0.0008, 0.001, 0.0015, 0.002, 0.003, 0.005,
+    0.01, 0.1, 0.5, 1.0, 10.0, 60.0,
 ];
 
 /// A registry whose metrics all carry the model's name.
@@ -134,6 +142,16 @@ impl Metrics {
                 "assay_requests_refused",
                 "Requests refused for a full queue or a shutdown",
             ),
+            request_overhead: r.add_made(
+                "assay_request_overhead_seconds",
+                "From a request's last byte to the step that computes its first token",
+                Histogram::new(SHORT_SECONDS),
+            ),
+            queue_time: r.add_made(
+                "vllm:request_queue_time_seconds",
+                "From a request's place in the engine's queue to the step that computes its first token",
+                Histogram::new(SHORT_SECONDS),
+            ),
             time_to_first_token: r.add_made(
                 "vllm:time_to_first_token_seconds",
                 "From a request's arrival to its first text",
@@ -210,29 +228,63 @@ impl Metrics {
 #[derive(Debug)]
 pub(crate) struct RequestTimer {
     metrics: Arc<Metrics>,
-    started: Instant,
+    received: Instant,
     has_text: bool,
 }
 
 impl RequestTimer {
-    pub(crate) fn start(metrics: Arc<Metrics>) -> Self {
+    /// `received` is when the last of the request's bytes was there.
+    pub(crate) fn start(metrics: Arc<Metrics>, received: Instant) -> Self {
         Self {
             metrics,
-            started: Instant::now(),
+            received,
             has_text: false,
+        }
+    }
+
+    /// Times the wait of a request that joins the engine's queue now.
+    pub(crate) fn wait(&self) -> WaitTimer {
+        WaitTimer {
+            metrics: Arc::clone(&self.metrics),
+            received: self.received,
+            queued: Instant::now(),
+            has_ended: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn text(&mut self) {
         if !self.has_text {
             self.has_text = true;
-            let elapsed = self.started.elapsed().as_secs_f64();
+            let elapsed = self.received.elapsed().as_secs_f64();
             self.metrics.time_to_first_token.observe(elapsed);
         }
     }
 
     pub(crate) fn completed(&self) {
-        let elapsed = self.started.elapsed().as_secs_f64();
+        let elapsed = self.received.elapsed().as_secs_f64();
         self.metrics.request_latency.observe(elapsed);
+    }
+}
+
+/// Times a request's way to the step that computes its first token, whichever of its prompts that is of.
+#[derive(Debug)]
+pub(crate) struct WaitTimer {
+    metrics: Arc<Metrics>,
+    received: Instant,
+    queued: Instant,
+    has_ended: AtomicBool,
+}
+
+impl WaitTimer {
+    /// The first call counts.
+    pub(crate) fn end(&self) {
+        if !self.has_ended.swap(true, Ordering::Relaxed) {
+            for (histogram, start) in [
+                (&self.metrics.request_overhead, self.received),
+                (&self.metrics.queue_time, self.queued),
+            ] {
+                histogram.observe(start.elapsed().as_secs_f64());
+            }
+        }
     }
 }

@@ -3,10 +3,13 @@
 //! The channel holds every event a request can have, so the engine never waits for a slow client; memory is
 //! bounded by what the request may generate and score. A dropped receiver is a client that has gone.
 
+use std::sync::Arc;
+
 use assay_engine::decision::{DecisionReading, DecisionSink};
 use assay_engine::{Gone, OutputEvent, OutputSink, Request, RequestError};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::metrics::WaitTimer;
 use crate::reply::PromptEvent;
 
 /// Engine side, for one prompt of a request.
@@ -14,11 +17,13 @@ use crate::reply::PromptEvent;
 pub(crate) struct ChannelSink {
     sender: mpsc::Sender<PromptEvent>,
     prompt_index: usize,
+    wait: Arc<WaitTimer>,
 }
 
 /// One receiver for all prompts of a request, and a sink for each, in order.
 pub(crate) fn output_channel<'a>(
     requests: impl Iterator<Item = (usize, &'a Request)>,
+    wait: WaitTimer,
 ) -> (Vec<ChannelSink>, mpsc::Receiver<PromptEvent>) {
     let requests: Vec<_> = requests.collect();
     let capacity = requests
@@ -26,9 +31,11 @@ pub(crate) fn output_channel<'a>(
         .map(|(_, request)| num_events(request))
         .fold(1, usize::saturating_add);
     let (sender, receiver) = mpsc::channel(capacity.min(tokio::sync::Semaphore::MAX_PERMITS));
+    let wait = Arc::new(wait);
     let sinks = requests.iter().map(|&(prompt_index, _)| ChannelSink {
         sender: sender.clone(),
         prompt_index,
+        wait: Arc::clone(&wait),
     });
     (sinks.collect(), receiver)
 }
@@ -64,6 +71,10 @@ impl OutputSink for ChannelSink {
 
     fn is_gone(&self) -> bool {
         self.sender.is_closed()
+    }
+
+    fn scheduled(&mut self) {
+        self.wait.end();
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_engine::{
     EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId, SubmitError,
@@ -20,7 +20,7 @@ use crate::convert::request::{ModelLimits, Work};
 use crate::error::{ApiError, SequenceRoom};
 use crate::layers::auth::ApiKeys;
 use crate::lifecycle::Lifecycle;
-use crate::metrics::{Metrics, RequestTimer};
+use crate::metrics::{Metrics, RequestTimer, WaitTimer};
 use crate::model_text::ModelText;
 use crate::random::{random_seed, random_u64};
 use crate::reply::{PromptEvent, Reply};
@@ -187,18 +187,23 @@ impl AppState {
         }
     }
 
-    /// Makes a request's work, one piece for each prompt, and hands it to the engine: all of it or none.
+    /// Makes a request's work, one piece for each prompt, and hands it to the engine: all of it or none. The request's
+    /// time runs from `received`.
     ///
     /// # Errors
     /// The request does not suit the model, or there is no place for it.
-    pub(crate) async fn submit<T, B>(&self, build: B) -> Result<(T, Reply), ApiError>
+    pub(crate) async fn submit<T, B>(
+        &self,
+        received: Instant,
+        build: B,
+    ) -> Result<(T, Reply), ApiError>
     where
         T: Send + 'static,
         B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<(T, Vec<Work>), ApiError>
             + Send
             + 'static,
     {
-        let timer = RequestTimer::start(Arc::clone(&self.0.metrics));
+        let timer = RequestTimer::start(Arc::clone(&self.0.metrics), received);
         let Some(running) = self.0.lifecycle.begin() else {
             self.metrics().count_refused();
             return Err(ApiError::Draining);
@@ -206,7 +211,7 @@ impl AppState {
         let (built, work) = self.with_text(build).await?;
         let num_prompts = work.len();
         let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
-        let (events, ready) = self.hand_over(work)?;
+        let (events, ready) = self.hand_over(work, timer.wait())?;
         let counts = (num_prompts, num_choices);
         Ok((
             built,
@@ -218,6 +223,7 @@ impl AppState {
     fn hand_over(
         &self,
         work: Vec<Work>,
+        wait: WaitTimer,
     ) -> Result<(mpsc::Receiver<PromptEvent>, VecDeque<PromptEvent>), ApiError> {
         let mut requests = Vec::new();
         let mut ready = VecDeque::new();
@@ -235,7 +241,7 @@ impl AppState {
             }
         }
         let borrowed = requests.iter().map(|(index, request)| (*index, request));
-        let (sinks, events) = output_channel(borrowed);
+        let (sinks, events) = output_channel(borrowed, wait);
         let with_sinks = std::iter::zip(requests, sinks)
             .map(|((_, request), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
         if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::matrix::{Bench, Cell, CellError, Factors};
+use crate::matrix::{Bench, Cell, CellBits, CellError, Factors};
 use crate::random::Random;
 use crate::subject::Subject;
 
@@ -27,6 +27,10 @@ pub struct CellCounts {
     pub num_replies: u64,
     /// Steps held against the naive model.
     pub num_steps: u64,
+    /// Cells that gave the same bits in a new process.
+    pub num_repeated: u64,
+    /// Of the cell that held last.
+    pub last: Option<CellBits>,
 }
 
 impl CellCounts {
@@ -38,8 +42,15 @@ impl CellCounts {
             "failed": self.num_failed,
             "replies_compared": self.num_replies,
             "steps_checked": self.num_steps,
+            "same_in_a_new_process": self.num_repeated,
+            "last_cell": self.last.map(last_cell),
         })
     }
+}
+
+/// What a new process prints of its one cell.
+fn last_cell(bits: CellBits) -> Value {
+    json!({"seed": bits.seed, "replies_hash": bits.hash})
 }
 
 /// Draws cells of one subject.
@@ -87,13 +98,16 @@ impl CellSampler {
                 counts.num_held += 1;
                 counts.num_replies += report.num_replies as u64;
                 counts.num_steps += report.num_steps;
+                counts.last = Some(report.bits);
                 Ok(None)
             }
             Err(CellError::Void(_)) => {
+                counts.last = None;
                 counts.num_void += 1;
                 Ok(None)
             }
             Err(CellError::Fault(fault)) => {
+                counts.last = None;
                 counts.num_failed += 1;
                 Ok(Some(format!("cell {index}: {cell}: {fault}")))
             }

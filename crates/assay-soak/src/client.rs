@@ -15,7 +15,7 @@ use assay_models::TokenId;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A token with its score's bits, and the alternatives with theirs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TokenBits {
     /// The token.
     pub token_id: TokenId,
@@ -30,7 +30,7 @@ pub struct TokenBits {
 }
 
 /// A scored token of the prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PromptBits {
     /// Its place and the place of its probability.
     pub position_and_rank: (u32, u32),
@@ -39,7 +39,7 @@ pub struct PromptBits {
 }
 
 /// All that one choice got and that must not depend on company: everything but what came from the cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChoiceBits {
     /// Scored tokens of the prompt; choice 0 only.
     pub prompt: Vec<PromptBits>,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use assay_soak::cells::{CellCounts, CellSampler};
 use assay_soak::http::HttpSoak;
+use assay_soak::restart::repeat_cell;
 use assay_soak::soak::{Counts, EPOCH_REQUESTS, EpochReport, Soak};
 use assay_soak::subject::{Subject, models_dir};
 use assay_soak::traffic::Traffic;
@@ -54,6 +55,9 @@ struct Args {
     /// First epoch, or first cell: with counts of 1, what repeats a failure
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Every so many cells, one is run again in a new process; 0: none
+    #[arg(long, default_value_t = 100)]
+    restart_every: u64,
     /// Prints the counts as one JSON object
     #[arg(long)]
     json: bool,
@@ -81,6 +85,7 @@ struct ModelCounts {
 /// One run: its limits, its bar, and what failed.
 struct Run<'a> {
     args: &'a Args,
+    models_dir: PathBuf,
     started: Instant,
     last_line: Instant,
     num_failures: usize,
@@ -97,13 +102,14 @@ fn run(args: &Args) -> Result<bool> {
     let num_models = args.models.len() as u64;
     let mut run = Run {
         args,
+        models_dir,
         started: Instant::now(),
         last_line: Instant::now(),
         num_failures: 0,
     };
     let mut all = Vec::new();
     for name in &args.models {
-        let subject = Subject::named(name, &models_dir)?;
+        let subject = Subject::named(name, &run.models_dir)?;
         let mut counts = ModelCounts::default();
         run.cells(&subject, args.cells / num_models, &mut counts.cells)?;
         let num_requests = args.requests / num_models;
@@ -131,7 +137,15 @@ impl Run<'_> {
             if self.is_over() {
                 break;
             }
-            let failure = sampler.run(index, counts)?;
+            let mut failure = sampler.run(index, counts)?;
+            let is_repeated = self.args.restart_every > 0
+                && (index - self.args.first).is_multiple_of(self.args.restart_every);
+            if failure.is_none() && is_repeated {
+                let model = (subject.name.as_str(), self.models_dir.as_path());
+                failure = repeat_cell(model, self.args.seed, index, counts)?
+                    .map(|differs| format!("cell {index}: {differs}"));
+                counts.num_failed += u64::from(failure.is_some());
+            }
             let repeat = format!("--cells 1 --requests 0 --http 0 --first {index}");
             self.failed(subject, &repeat, failure);
             bar.inc(1);
@@ -280,7 +294,8 @@ fn report(args: &Args, all: &[(String, ModelCounts)], elapsed: Duration) {
         for part in ["cells", "in_process", "http"] {
             println!("  {part}");
             let counts = model[part].as_object();
-            for (name, count) in counts.into_iter().flatten() {
+            let counts = counts.into_iter().flatten();
+            for (name, count) in counts.filter(|(_, count)| count.is_u64()) {
                 println!("    {:<24} {count}", name.replace('_', " "));
             }
         }

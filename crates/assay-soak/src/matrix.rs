@@ -8,5 +8,5 @@ pub mod cell;
 pub mod pairwise;
 mod requests;
 
-pub use bench::{Bench, CellError};
+pub use bench::{Bench, CellBits, CellError};
 pub use cell::{Cell, Chunk, Factors, Prefix};

@@ -11,10 +11,12 @@ use assay_engine::{
     DraftEffort, DraftModel, Engine, EngineConfig, EngineHandle, EngineStats, PrefixCache, Request,
     Speculation, SubmitError,
 };
+use assay_models::ForwardModel;
 
 use crate::client::Client;
 use crate::decisions::Asker;
 use crate::erring::Erring;
+use crate::mutant::{Mutant, Mutation};
 use crate::subject::{KV_BLOCKS, Subject, Use, Weights};
 use crate::watch::{Record, Totals, Watch};
 
@@ -47,6 +49,8 @@ pub struct Setup {
     pub drafts: Drafts,
     /// KV blocks that it is told of.
     pub num_kv_blocks: usize,
+    /// A fault that the model has on purpose.
+    pub mutation: Option<Mutation>,
     /// Its limits.
     pub config: EngineConfig,
 }
@@ -81,6 +85,7 @@ impl Setup {
             use_: Use::Reference,
             drafts: Drafts::Off,
             num_kv_blocks: KV_BLOCKS,
+            mutation: None,
             config: EngineConfig {
                 max_num_seqs: 1,
                 max_num_batched_tokens: 16_384,
@@ -116,8 +121,12 @@ impl Rig {
             ..setup.config
         };
         let watch = Watch::default();
+        let model: Box<dyn ForwardModel> = match setup.mutation {
+            None => Box::new(model),
+            Some(mutation) => Box::new(Mutant::new(model, mutation)),
+        };
         let engine = Engine::spawn_observed(
-            Box::new(model),
+            model,
             draft_model,
             Arc::clone(&subject.token_bytes),
             config,

@@ -242,6 +242,7 @@ impl Traffic {
         let drafts = *random.pick(&[Drafts::Off, Drafts::Ngram, Drafts::Model, Drafts::Both]);
         Epoch {
             setup: Setup {
+                mutation: None,
                 threads: NonZeroUsize::MIN.saturating_add(random.below(2)),
                 weights: if random.one_in(4) {
                     Weights::LoadedAnew

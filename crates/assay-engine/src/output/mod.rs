@@ -174,4 +174,7 @@ pub trait OutputSink: Send {
 
     /// Whether nobody listens any more; polled every step, also during prefill.
     fn is_gone(&self) -> bool;
+
+    /// The first of the request's rows run in the step that begins now. Told once.
+    fn scheduled(&mut self) {}
 }

@@ -25,8 +25,9 @@
 //! - So a step has at most B rows and costs at most max(B, D) and one row; without short prompts
 //!   beside others, D + I and one row. The one row is the oldest prompt's, if it costs above L/2.
 //! - Drafts come last: rows out of what the rest of the step leaves of B, blocks out of those that are to be
-//!   had, given back where the draft is rejected. Beside other sequences all drafts of a step together have
-//!   half as many rows as the rest of it. So no draft preempts anyone or keeps anyone out, and another's
+//!   had, given back where the draft is rejected. Where rows are computed so many together, drafts fill up what
+//!   the other rows begin: a row of the next lot would have to pay for all of it. Beside other sequences all
+//!   drafts of a step together have half as many rows as the rest of it. So no draft preempts anyone or keeps anyone out, and another's
 //!   token waits for no more than half a step.
 //! - A decision counts as one sequence: a prompt that branches (`families.rs`). Behind its trunk, the step's share of it
 //!   goes to the branches whose parents are computed, depth first, no more than 64 of them; each shares its parent's
@@ -77,6 +78,8 @@ pub struct SchedulerConfig {
     pub prefill_chunk: Option<NonZeroUsize>,
     /// What a row's logits cost beside the row, in 2,048ths of a row at position 0.
     pub logits_cost: u64,
+    /// Rows that a small pass computes together, ≥ 1: drafts fill up what the step's other rows begin, and no more.
+    pub rows_at_once: usize,
 }
 
 /// Sequences, their queue and their blocks.
@@ -437,12 +440,24 @@ impl Scheduler {
             num_plain: 0,
         };
         let num_left = self.costs().rows_within(rows, self.cost_left(output));
+        let num_left = num_left.min(self.num_rows_begun(output));
         if self.is_alone() {
             return num_left;
         }
         let num_drafted = output.num_draft_tokens();
         let num_others = output.num_tokens() - num_drafted;
         num_left.min((num_others / DRAFT_PART).saturating_sub(num_drafted))
+    }
+
+    /// Rows that cost next to nothing, because those of `output` are computed together with so many more.
+    fn num_rows_begun(&self, output: &SchedulerOutput) -> usize {
+        match self.config.rows_at_once {
+            1 => usize::MAX,
+            rows_at_once => {
+                let num_rows = output.num_tokens();
+                num_rows.next_multiple_of(rows_at_once) - num_rows
+            }
+        }
     }
 
     /// Whether all that is queued or runs is one sequence and its branches.

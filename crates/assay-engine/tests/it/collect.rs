@@ -25,6 +25,7 @@ pub(crate) struct Client {
 pub(crate) struct ClientSink {
     events: Mutex<Sender<OutputEvent>>,
     is_gone: Arc<AtomicBool>,
+    is_scheduled: bool,
 }
 
 impl OutputSink for ClientSink {
@@ -32,12 +33,21 @@ impl OutputSink for ClientSink {
         if self.is_gone() {
             return Err(Gone);
         }
+        assert!(
+            self.is_scheduled || matches!(event, OutputEvent::Failed(_)),
+            "before anything was scheduled: {event:?}"
+        );
         let events = self.events.get_mut().expect("never poisoned");
         events.send(event).map_err(|_| Gone)
     }
 
     fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Acquire)
+    }
+
+    fn scheduled(&mut self) {
+        assert!(!self.is_scheduled, "told twice");
+        self.is_scheduled = true;
     }
 }
 
@@ -119,6 +129,7 @@ impl Client {
         let sink = ClientSink {
             events: Mutex::new(sender),
             is_gone: Arc::clone(&is_gone),
+            is_scheduled: false,
         };
         engine.submit(request, Box::new(sink))?;
         Ok(Self { events, is_gone })

@@ -16,11 +16,23 @@ fn seq_id(arrival: u64) -> SeqId {
 
 /// A scheduler whose sequences decode next: each with a prompt of `num_prompt` and one token drawn.
 fn decoding(num_sequences: u64, num_prompt: u32, num_blocks: usize, budget: usize) -> Scheduler {
+    decoding_at_once(1, num_sequences, num_prompt, num_blocks, budget)
+}
+
+/// The same where the model computes so many rows together.
+fn decoding_at_once(
+    rows_at_once: usize,
+    num_sequences: u64,
+    num_prompt: u32,
+    num_blocks: usize,
+    budget: usize,
+) -> Scheduler {
     let config = SchedulerConfig {
         max_num_seqs: 8,
         max_num_batched_tokens: budget,
         prefill_chunk: None,
         logits_cost: 0,
+        rows_at_once,
     };
     let mut scheduler = Scheduler::new(
         config,
@@ -141,4 +153,19 @@ fn drafts_take_no_row_that_another_needs() {
     let mut scheduler = decoding(1, 9, 256, 12);
     let output = schedule_with_drafts(&mut scheduler, &[1; 15]);
     assert_eq!(draft_lengths(&output), [10]);
+}
+
+#[test]
+fn drafts_fill_up_the_rows_that_are_computed_together_and_begin_no_more() {
+    for (num_sequences, expected) in [
+        (1, &[7][..]),
+        (2, &[1, 0]),
+        (4, &[2, 0, 0, 0]),
+        (7, &[1, 0, 0, 0, 0, 0, 0]),
+        (8, &[0; 8]),
+    ] {
+        let mut scheduler = decoding_at_once(8, num_sequences, 9, 256, 512);
+        let output = schedule_with_drafts(&mut scheduler, &[1; 15]);
+        assert_eq!(draft_lengths(&output), expected);
+    }
 }

@@ -15,6 +15,7 @@ fn checked(max_num_seqs: usize, max_num_batched_tokens: usize) -> Checked {
         max_num_batched_tokens,
         prefill_chunk: None,
         logits_cost: 0,
+        rows_at_once: 1,
     };
     Checked::new(config, NUM_BLOCKS, PrefixCache::On)
 }
@@ -288,6 +289,7 @@ fn a_scored_prompt_gets_fewer_rows_of_a_step() {
             max_num_batched_tokens: BUDGET,
             prefill_chunk: None,
             logits_cost: logits_cost as u64,
+            rows_at_once: 1,
         };
         let blocks = BlockManager::new(NUM_BLOCKS, 4, PrefixCache::On);
         let mut scheduler = Scheduler::new(config, blocks);

@@ -74,6 +74,7 @@ impl ReferenceStateMachine for Limits {
             (
                 prop::sample::select(vec![None, None, NonZeroUsize::new(1), NonZeroUsize::new(5)]),
                 prop::sample::select(vec![0, 550, 3_430]),
+                prop::sample::select(vec![1, 8]),
             ),
             LONGEST_IN_BLOCKS..4 * LONGEST_IN_BLOCKS,
             prop::sample::select(vec![PrefixCache::On, PrefixCache::On, PrefixCache::Off]),
@@ -82,7 +83,7 @@ impl ReferenceStateMachine for Limits {
                 |(
                     max_num_seqs,
                     spare_tokens,
-                    (prefill_chunk, logits_cost),
+                    (prefill_chunk, logits_cost, rows_at_once),
                     num_blocks,
                     prefix_cache,
                 )| Self {
@@ -91,6 +92,7 @@ impl ReferenceStateMachine for Limits {
                         max_num_batched_tokens: max_num_seqs + spare_tokens,
                         prefill_chunk,
                         logits_cost,
+                        rows_at_once,
                     },
                     num_blocks,
                     prefix_cache,
@@ -164,6 +166,7 @@ fn a_pool_too_small_for_all_preempts_and_ends() {
             max_num_batched_tokens: 64,
             prefill_chunk: None,
             logits_cost: 0,
+            rows_at_once: 1,
         };
         let mut checked = Checked::new(config, 2 * LONGEST_IN_BLOCKS, prefix_cache);
         for _ in 0..8 {
@@ -185,6 +188,7 @@ fn hits_copies_and_evictions_really_happen() {
         max_num_batched_tokens: 24,
         prefill_chunk: None,
         logits_cost: 0,
+        rows_at_once: 1,
     };
     let mut checked = Checked::new(config, 2 * LONGEST_IN_BLOCKS, PrefixCache::On);
     for round in 0..12_u32 {

@@ -35,9 +35,30 @@ pub use packed::{LAYOUT_VERSION, PackError, PackedMatrix, supported_types};
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
 use crate::float_matmul::float_matmul;
+use crate::isa::{Isa, IsaKind};
+use crate::quantize::BYTE_TILE_TOKENS;
 use blocks::BlockMatrix;
 use job::Job;
 use packed::Storage;
+
+/// Rows of a small batch that are multiplied together: one row more costs as much as so many.
+pub fn rows_at_once(isa: Isa) -> usize {
+    match isa.0 {
+        IsaKind::Scalar | IsaKind::Avx2 | IsaKind::Avx512 => 1,
+        IsaKind::Amx => BYTE_TILE_TOKENS,
+    }
+}
+
+/// One matrix of several that multiply the same rows, and where its outputs go.
+#[derive(Debug)]
+pub struct Product<'a> {
+    /// `[n, k]`.
+    pub w: &'a PackedMatrix,
+    /// `[n]`.
+    pub bias: Option<&'a [f32]>,
+    /// `[num_tokens, n]`, row-major.
+    pub out: &'a mut [f32],
+}
 
 /// Writes `W·x (+ bias)` to `out`, `[num_tokens, n]` row-major.
 ///
@@ -53,46 +74,75 @@ pub fn matmul(
     bias: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    assert_eq!(x.k(), w.k(), "K of the input and of the matrix");
-    assert_eq!(out.len(), x.num_tokens() * w.n(), "length of the output");
-    if let Some(bias) = bias {
-        assert_eq!(bias.len(), w.n(), "length of the bias");
+    matmul_all(cx, x, &mut [Product { w, bias, out }]);
+}
+
+/// [`matmul`] of each product, in one go: the threads meet once for all of them.
+///
+/// # Panics
+/// As [`matmul`].
+pub fn matmul_all(cx: &Compute, x: &Activations<'_>, products: &mut [Product<'_>]) {
+    let mut quantized = Vec::with_capacity(products.len());
+    for Product { w, bias, out } in products {
+        assert_eq!(x.k(), w.k(), "K of the input and of the matrix");
+        assert_eq!(out.len(), x.num_tokens() * w.n(), "length of the output");
+        if let Some(bias) = bias {
+            assert_eq!(bias.len(), w.n(), "length of the bias");
+        }
+        match w.storage() {
+            Storage::Blocks(blocks) => quantized.push(BlockProduct {
+                blocks,
+                n: w.n(),
+                bias: *bias,
+                out: DisjointSlice::new(out),
+            }),
+            Storage::Floats(floats) => float_matmul(cx, floats, x.rows(), *bias, out),
+        }
     }
-    match w.storage() {
-        Storage::Blocks(blocks) => block_matmul(cx, blocks, w.n(), x, bias, out),
-        Storage::Floats(floats) => float_matmul(cx, floats, x.rows(), bias, out),
+    if !quantized.is_empty() {
+        block_matmul(cx, x, quantized);
     }
 }
 
-/// The product with a quantised matrix; shapes are checked.
-fn block_matmul(
-    cx: &Compute,
-    w: &BlockMatrix,
+/// A [`Product`] of a quantised matrix; its shapes are checked.
+struct BlockProduct<'a> {
+    blocks: &'a BlockMatrix,
     n: usize,
-    x: &Activations<'_>,
-    bias: Option<&[f32]>,
-    out: &mut [f32],
-) {
+    bias: Option<&'a [f32]>,
+    out: DisjointSlice<'a, f32>,
+}
+
+fn block_matmul(cx: &Compute, x: &Activations<'_>, products: Vec<BlockProduct<'_>>) {
     let activations = x.quantized();
     assert_eq!(
         activations.isa(),
         cx.isa,
         "instruction set of the activations"
     );
-    let job = Job {
-        isa: cx.isa,
-        panels: w.panels(),
-        panel_bytes: w.panel_bytes(),
-        n,
-        num_blocks: x.k() / quants::BLOCK,
-        activations,
-        corrections: &w.format().corrections(activations),
-        bias,
-        out: DisjointSlice::new(out),
-    };
-    let grid = split::Grid::new(&job, cx.pool.num_threads());
-    cx.pool.run(grid.num_tasks(), &|index| {
-        w.format().run(&job, grid.task(index))
+    let formats: Vec<_> = products.iter().map(|p| p.blocks.format()).collect();
+    let corrections: Vec<Vec<u32>> = formats
+        .iter()
+        .map(|format| format.corrections(activations))
+        .collect();
+    let jobs: Vec<Job<'_>> = products
+        .into_iter()
+        .zip(&corrections)
+        .map(|(product, corrections)| Job {
+            isa: cx.isa,
+            panels: product.blocks.panels(),
+            panel_bytes: product.blocks.panel_bytes(),
+            n: product.n,
+            num_blocks: x.k() / quants::BLOCK,
+            activations,
+            corrections,
+            bias: product.bias,
+            out: product.out,
+        })
+        .collect();
+    let grids = split::Grids::new(&jobs, cx.pool.num_threads());
+    cx.pool.run(grids.num_tasks(), &|index| {
+        let (job, task) = grids.task(index);
+        formats[job].run(&jobs[job], task);
     });
 }
 

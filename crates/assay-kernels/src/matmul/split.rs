@@ -40,9 +40,48 @@ impl Tiles {
     }
 }
 
+/// The tasks of jobs that share their activations: about as many in all, and as large, whatever the number of jobs.
+#[derive(Debug)]
+pub(super) struct Grids(Vec<Grid>);
+
+impl Grids {
+    pub(super) fn new(jobs: &[Job<'_>], num_threads: usize) -> Self {
+        let work: usize = jobs
+            .iter()
+            .map(|job| job.n * job.num_blocks * BLOCK * job.activations.num_tokens())
+            .sum();
+        let num_threads = if work < PARALLEL_WORK { 1 } else { num_threads };
+        let num_groups = |job: &Job<'_>| job.n.div_ceil(PANEL_ROWS);
+        let all_groups = jobs.iter().map(num_groups).sum();
+        let grid = |job: &Job<'_>| {
+            let tiles = Tiles::of(job.activations);
+            Grid::of(num_groups(job), all_groups, tiles, num_threads)
+        };
+        Self(jobs.iter().map(grid).collect())
+    }
+
+    pub(super) fn num_tasks(&self) -> usize {
+        self.0.iter().map(Grid::num_tasks).sum()
+    }
+
+    /// Task `index`, and the job that it is of.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub(super) fn task(&self, mut index: usize) -> (usize, Task) {
+        for (job, grid) in self.0.iter().enumerate() {
+            match index.checked_sub(grid.num_tasks()) {
+                Some(rest) => index = rest,
+                None => return (job, grid.task(index)),
+            }
+        }
+        panic!("no such task: {index} past the last");
+    }
+}
+
 /// A regular grid of tasks.
 #[derive(Debug)]
-pub(super) struct Grid {
+struct Grid {
     num_groups: usize,
     num_tiles: usize,
     groups_per_task: usize,
@@ -50,16 +89,8 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new(job: &Job<'_>, num_threads: usize) -> Self {
-        let work = job.n * job.num_blocks * BLOCK * job.activations.num_tokens();
-        Self::of(
-            job.n.div_ceil(PANEL_ROWS),
-            Tiles::of(job.activations),
-            if work < PARALLEL_WORK { 1 } else { num_threads },
-        )
-    }
-
-    fn of(num_groups: usize, tiles: Tiles, num_threads: usize) -> Self {
+    /// Of a job of `num_groups`, where all jobs that run with it have `all_groups`.
+    fn of(num_groups: usize, all_groups: usize, tiles: Tiles, num_threads: usize) -> Self {
         let num_tiles = tiles.count;
         let wanted = if num_threads == 1 {
             1
@@ -68,7 +99,7 @@ impl Grid {
         };
         let tiles_per_task = num_tiles.clamp(1, tiles.max_per_task);
         let row_tasks = wanted.div_ceil(num_tiles.div_ceil(tiles_per_task).max(1));
-        let groups_per_task = num_groups
+        let groups_per_task = all_groups
             .div_ceil(row_tasks)
             .next_multiple_of(tiles.groups_at_once);
         Self {
@@ -79,13 +110,13 @@ impl Grid {
         }
     }
 
-    pub(super) fn num_tasks(&self) -> usize {
+    fn num_tasks(&self) -> usize {
         self.num_groups.div_ceil(self.groups_per_task)
             * self.num_tiles.div_ceil(self.tiles_per_task)
     }
 
     /// Task `index`, rows fastest: neighbours share the token tiles.
-    pub(super) fn task(&self, index: usize) -> Task {
+    fn task(&self, index: usize) -> Task {
         let row_tasks = self.num_groups.div_ceil(self.groups_per_task);
         let range =
             |index: usize, size: usize, end: usize| index * size..((index + 1) * size).min(end);
@@ -100,10 +131,19 @@ impl Grid {
 mod tests {
     use super::*;
 
-    /// Every cell belongs to exactly one task.
+    /// Every cell of every job belongs to exactly one task.
     #[test]
-    fn tasks_cover_the_output_once() {
-        for num_groups in [1, 2, 3, 7, 36, 96, 3072] {
+    fn tasks_cover_the_outputs_once() {
+        for jobs in [
+            &[1][..],
+            &[2],
+            &[3],
+            &[7],
+            &[36],
+            &[3072],
+            &[36, 12, 12],
+            &[1, 96, 3],
+        ] {
             for num_tiles in [0, 1, 2, 31, 33, 128] {
                 for (num_threads, max_per_task, groups_at_once) in [
                     (1, 32, 1),
@@ -118,19 +158,24 @@ mod tests {
                         max_per_task,
                         groups_at_once,
                     };
-                    let grid = Grid::of(num_groups, tiles, num_threads);
-                    let mut seen = vec![0_u8; num_groups * num_tiles];
-                    for index in 0..grid.num_tasks() {
-                        let task = grid.task(index);
+                    let all_groups = jobs.iter().sum();
+                    let grid = |&num_groups| Grid::of(num_groups, all_groups, tiles, num_threads);
+                    let grids = Grids(jobs.iter().map(grid).collect());
+                    let mut seen: Vec<Vec<u8>> = jobs
+                        .iter()
+                        .map(|num_groups| vec![0; num_groups * num_tiles])
+                        .collect();
+                    for index in 0..grids.num_tasks() {
+                        let (job, task) = grids.task(index);
                         for tile in task.tiles {
                             for group in task.groups.clone() {
-                                seen[tile * num_groups + group] += 1;
+                                seen[job][tile * jobs[job] + group] += 1;
                             }
                         }
                     }
                     assert!(
-                        seen.iter().all(|&count| count == 1),
-                        "{num_groups} groups, {num_tiles} tiles, {num_threads} threads"
+                        seen.iter().flatten().all(|&count| count == 1),
+                        "{jobs:?} groups, {num_tiles} tiles, {num_threads} threads"
                     );
                 }
             }

@@ -3,7 +3,7 @@
 use assay_kernels::Compute;
 use assay_kernels::attention::{AttentionParams, KvLayer, SequenceSpan, attention, kv_write};
 use assay_kernels::gelu_mul::gelu_mul;
-use assay_kernels::matmul::{Activations, PackedMatrix, matmul};
+use assay_kernels::matmul::{self, Activations, PackedMatrix, matmul_all};
 use assay_kernels::quantize::{ActivationProfile, QuantizedActivations};
 use assay_kernels::residual;
 use assay_kernels::rms_norm::{rms_norm, rms_norm_in_place};
@@ -28,6 +28,10 @@ impl Backend for Compute {
 
     fn compute(&self) -> &Compute {
         self
+    }
+
+    fn rows_at_once(&self) -> usize {
+        matmul::rows_at_once(self.isa)
     }
 
     fn load_matrix(&self, packed: PackedMatrix) -> Result<PackedMatrix, ModelError> {
@@ -128,9 +132,15 @@ impl Backend for Compute {
     }
 
     fn matmul(&self, x: &Activations<'_>, products: &mut [Product<'_, Self>]) {
-        for Product { w, bias, out } in products {
-            matmul(self, w, x, bias.map(Vec::as_slice), out);
-        }
+        let mut products: Vec<_> = products
+            .iter_mut()
+            .map(|Product { w, bias, out }| matmul::Product {
+                w,
+                bias: bias.map(Vec::as_slice),
+                out: &mut out[..],
+            })
+            .collect();
+        matmul_all(self, x, &mut products);
     }
 
     fn rope_kv_write(

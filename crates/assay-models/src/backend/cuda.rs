@@ -120,6 +120,10 @@ impl Backend for CudaBackend {
         &self.host
     }
 
+    fn rows_at_once(&self) -> usize {
+        1
+    }
+
     fn load_matrix(&self, packed: PackedMatrix) -> Result<DeviceMatrix, ModelError> {
         Ok(DeviceMatrix::upload(&self.cuda, &packed)?)
     }

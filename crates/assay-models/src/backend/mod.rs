@@ -60,6 +60,9 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
     /// The host's instruction set and threads.
     fn compute(&self) -> &Compute;
 
+    /// Rows of a small pass that are multiplied together.
+    fn rows_at_once(&self) -> usize;
+
     /// Takes a packed matrix.
     fn load_matrix(&self, packed: PackedMatrix) -> Result<Self::Matrix, ModelError>;
     /// Takes a vector.

@@ -22,7 +22,7 @@ pub(crate) async fn create(
         .settle_tools(&mut chat.conversation, &mut ignored)?;
     let stream = chat.generation.stream;
     let names = app.reply_names("chatcmpl", chat.generation.seed);
-    let submitted = app.submit(move |text, limits| {
+    let submitted = app.submit(body.received, move |text, limits| {
         let request = request::chat(
             &chat.conversation,
             &chat.generation,

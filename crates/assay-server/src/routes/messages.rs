@@ -24,7 +24,7 @@ pub(crate) async fn create(
     let stream = asked.generation.stream;
     let mut names = app.reply_names("msg", asked.generation.seed);
     names.id = names.id.replacen('-', "_", 1);
-    let submitted = app.submit(move |text, limits| {
+    let submitted = app.submit(body.received, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,

@@ -22,7 +22,7 @@ pub(crate) async fn create(
         .settle_tools(&mut asked.conversation, &mut ignored)?;
     let stream = asked.generation.stream;
     let names = app.reply_names("resp", asked.generation.seed);
-    let submitted = app.submit(move |text, limits| {
+    let submitted = app.submit(body.received, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,

@@ -19,7 +19,7 @@ pub(crate) async fn create(
     let ignored = std::mem::take(&mut asked.ignored);
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("score", Some(0));
-    let submitted = app.submit(move |text, limits| {
+    let submitted = app.submit(body.received, move |text, limits| {
         let work = score::build(&asked, text, limits)?;
         Ok((ScoreShape::new(names, work.len()), work))
     });

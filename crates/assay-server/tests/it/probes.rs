@@ -47,6 +47,8 @@ async fn metrics_count_what_happened() {
         "vllm:num_requests_waiting{model_name=\"scripted\"} 0".to_owned(),
         format!("vllm:prompt_tokens_total{{model_name=\"scripted\"}} {prompt_tokens}"),
         "vllm:generation_tokens_total{model_name=\"scripted\"} 7".to_owned(),
+        "assay_request_overhead_seconds_count{model_name=\"scripted\"} 2".to_owned(),
+        "vllm:request_queue_time_seconds_count{model_name=\"scripted\"} 2".to_owned(),
         "vllm:time_to_first_token_seconds_count{model_name=\"scripted\"} 2".to_owned(),
         "vllm:e2e_request_latency_seconds_count{model_name=\"scripted\"} 2".to_owned(),
         "assay_numerical_errors_total{model_name=\"scripted\"} 0".to_owned(),

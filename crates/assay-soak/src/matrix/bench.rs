@@ -1,5 +1,6 @@
 //! Runs cells of one subject.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -8,6 +9,7 @@ use assay_engine::{EngineConfig, Request};
 use super::cell::{Cell, Chunk, Prefix};
 use super::requests::CellRequests;
 use crate::client::{Client, Collected, first_difference};
+use crate::mutant::Mutation;
 use crate::reference::References;
 use crate::rig::{Drafts, Rig, Setup, always};
 use crate::subject::{KV_BLOCKS, Subject, Use};
@@ -41,6 +43,18 @@ pub struct CellReport {
     pub num_steps: u64,
     /// What happened to the probe.
     pub probe: Record,
+    /// The seed that brought the condition about, and a hash of all bits of all replies, in order: another process
+    /// that runs the same build over the same cell has the same.
+    pub bits: CellBits,
+}
+
+/// All bits of a cell's replies, as a number that processes can compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellBits {
+    /// Seed of the probe.
+    pub seed: u64,
+    /// Hash of the replies.
+    pub hash: u64,
 }
 
 /// A subject with its references and requests.
@@ -48,6 +62,7 @@ pub struct Bench {
     subject: Arc<Subject>,
     references: References,
     requests: CellRequests,
+    mutation: Option<Mutation>,
 }
 
 impl Bench {
@@ -56,10 +71,19 @@ impl Bench {
     /// # Errors
     /// The subject's vocabulary cannot spell the requests.
     pub fn new(subject: &Arc<Subject>) -> Result<Self> {
+        Self::with_mutation(subject, None)
+    }
+
+    /// The same over a model that has a fault, but not where it runs alone for the references.
+    ///
+    /// # Errors
+    /// As [`Bench::new`].
+    pub fn with_mutation(subject: &Arc<Subject>, mutation: Option<Mutation>) -> Result<Self> {
         Ok(Self {
             references: References::new(subject),
             requests: CellRequests::new(subject)?,
             subject: Arc::clone(subject),
+            mutation,
         })
     }
 
@@ -81,8 +105,9 @@ impl Bench {
 
     fn run_once(&mut self, cell: &Cell, seed: u64) -> Result<CellReport, CellError> {
         let probe = self.requests.probe(cell, seed);
-        let mut rig = Rig::start(&self.subject, &setup(cell))?;
+        let mut rig = Rig::start(&self.subject, &setup(cell, self.mutation))?;
         let mut report = CellReport::default();
+        report.bits.seed = seed;
         match cell.prefix {
             Prefix::Cold => {}
             Prefix::Hit(num_tokens) => {
@@ -131,6 +156,9 @@ impl Bench {
     ) -> Result<(), CellError> {
         let expected = self.references.of(request, None)?;
         report.num_replies += 1;
+        let mut hasher = DefaultHasher::new();
+        (report.bits.hash, &got.outcome).hash(&mut hasher);
+        report.bits.hash = hasher.finish();
         if got.outcome == *expected {
             return Ok(());
         }
@@ -139,13 +167,14 @@ impl Bench {
     }
 }
 
-fn setup(cell: &Cell) -> Setup {
+fn setup(cell: &Cell, mutation: Option<Mutation>) -> Setup {
     Setup {
         threads: cell.threads,
         weights: cell.weights,
         use_: Use::Target,
         drafts: cell.drafts,
         num_kv_blocks: KV_BLOCKS,
+        mutation,
         config: EngineConfig {
             max_num_seqs: cell.together,
             max_num_batched_tokens: STEP_TOKENS,

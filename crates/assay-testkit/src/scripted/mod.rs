@@ -56,6 +56,7 @@ impl ScriptedModel {
             context_length: 4096,
             full_context_length: 4096,
             logits_cost: 0.25,
+            rows_at_once: 1,
             kv_block_tokens: 16,
             num_kv_blocks: 2048,
         };

@@ -19,7 +19,7 @@ pub(super) type StepScales = [[[f32; PANEL_ROWS]; 2]; MAX_SUBS];
 /// See the module. Every function wants AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
-    sub_block_bytes: usize,
+    pub(super) sub_block_bytes: usize,
     section_bytes: fn(usize) -> usize,
     /// Expands a sub-block to its quad vectors.
     pub(super) quads: unsafe fn(*const u8, *mut __m512i),

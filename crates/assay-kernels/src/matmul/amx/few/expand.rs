@@ -7,6 +7,9 @@ use std::marker::PhantomData;
 
 /// How a sub-block becomes quad vectors.
 pub(super) trait Expand {
+    /// Bytes of a sub-block of `format`.
+    fn sub_block_bytes(format: &Format) -> usize;
+
     /// Where its quad vectors are: written to `out`, or there already.
     ///
     /// # Safety
@@ -22,6 +25,11 @@ pub(super) struct Called;
 
 impl<Q: QuantLayout> Expand for Inlined<Q> {
     #[inline(always)]
+    fn sub_block_bytes(_format: &Format) -> usize {
+        Q::SUB_BLOCK_BYTES
+    }
+
+    #[inline(always)]
     unsafe fn expand(_format: &Format, sub_block: *const u8, out: *mut __m512i) -> *const __m512i {
         if Q::IS_PLAIN {
             return sub_block.cast();
@@ -33,6 +41,11 @@ impl<Q: QuantLayout> Expand for Inlined<Q> {
 }
 
 impl Expand for Called {
+    #[inline(always)]
+    fn sub_block_bytes(format: &Format) -> usize {
+        format.sub_block_bytes
+    }
+
     #[inline(always)]
     unsafe fn expand(format: &Format, sub_block: *const u8, out: *mut __m512i) -> *const __m512i {
         // SAFETY: the caller's contract.

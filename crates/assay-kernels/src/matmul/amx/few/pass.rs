@@ -32,7 +32,12 @@ pub(super) struct Scratch {
     /// `[sub-block][block][group]`, `[part][token][row]`: the two blocks lie half a page apart, so that loads of the
     /// one's sums are not taken for the other's stores.
     sums: [[[[u8; SUMS_BYTES]; GROUPS]; 2]; MAX_SUBS],
+    /// Level 2.
+    y: [Rows; GROUPS],
 }
+
+/// Where a block's quad vectors are, of each group.
+type Quads = [*const u8; GROUPS];
 
 /// Two row groups × the tokens of a tile × all of K.
 pub(super) struct Pass<'a, const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool> {
@@ -57,61 +62,104 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
 
     /// The outputs before the bias.
     ///
+    /// A block is expanded two blocks and multiplied one block before it is folded: a tile waits until
+    /// what it loads has left the store buffer, and a fold for the latency of the tiles.
+    ///
     /// # Safety
     /// The tiles are configured for the profile and `SUB_BLOCK`; AVX-512 F, BW, DQ, VL; every pointer has all
     /// blocks.
     #[inline(always)]
     pub(super) unsafe fn multiply<E: Expand>(&self) -> [Rows; GROUPS] {
         let num_blocks = self.job.num_blocks;
-        // SAFETY: the caller's contract; blocks are below `num_blocks` and each is summed before it
-        // is folded.
+        let num_steps = num_blocks.div_ceil(BLOCKS_PER_STEP);
+        // SAFETY: the caller's contract; blocks are below `num_blocks`, and each is expanded before
+        // it is multiplied, and multiplied before it is folded.
         unsafe {
-            let mut y = [[_mm512_setzero_ps(); TOKENS]; GROUPS];
-            let mut acc = y;
-            self.sum::<E>(0);
-            for block in 1..num_blocks {
-                self.sum::<E>(block);
-                self.fold(block - 1, &mut acc);
-                if block % BLOCKS_PER_STEP == 0 {
-                    self.end_step(block / BLOCKS_PER_STEP - 1, &mut acc, &mut y);
-                }
+            let y = &raw mut (*self.scratch).y;
+            y.write([[_mm512_setzero_ps(); TOKENS]; GROUPS]);
+            let mut next = self.expand::<E>(0);
+            self.multiply_block(0, next);
+            if num_blocks > 1 {
+                next = self.expand::<E>(1);
             }
-            self.fold(num_blocks - 1, &mut acc);
-            self.end_step((num_blocks - 1) / BLOCKS_PER_STEP, &mut acc, &mut y);
-            y
+            for index in 0..num_steps {
+                let first = index * BLOCKS_PER_STEP;
+                let end = num_blocks.min(first + BLOCKS_PER_STEP);
+                self.expand_scales(index);
+                let mut acc = [[_mm512_setzero_ps(); TOKENS]; GROUPS];
+                for block in first..end {
+                    if block + 1 < num_blocks {
+                        let quads = next;
+                        if block + 2 < num_blocks {
+                            next = self.expand::<E>(block + 2);
+                        }
+                        self.multiply_block(block + 1, quads);
+                    }
+                    self.fold(block, &mut acc);
+                }
+                self.end_step(index, &acc, y);
+            }
+            y.read()
+        }
+    }
+
+    /// A block's quad vectors, to its half of the scratch where they are not stored so.
+    ///
+    /// # Safety
+    /// As `multiply`.
+    #[inline(always)]
+    unsafe fn expand<E: Expand>(&self, block: usize) -> Quads {
+        let step = self.steps.step(block / BLOCKS_PER_STEP);
+        let sub_block_bytes = E::sub_block_bytes(&self.format);
+        let at = step.quants + block % BLOCKS_PER_STEP * sub_block_bytes;
+        let ahead = self.ahead(at);
+        let mut quads = [std::ptr::null(); GROUPS];
+        for (group, quads) in quads.iter_mut().enumerate() {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let sub_block = self.panels.add(group * self.second + at);
+                prefetch(sub_block, ahead, sub_block_bytes);
+                let out = &raw mut (*self.scratch).weights[block % 2][group];
+                *quads = E::expand(&self.format, sub_block, out.cast()).cast();
+            }
+        }
+        quads
+    }
+
+    /// The scales of a step, for its folds.
+    ///
+    /// # Safety
+    /// As `multiply`.
+    #[inline(always)]
+    unsafe fn expand_scales(&self, index: usize) {
+        let step = self.steps.step(index);
+        let num_subs = step.num_blocks * Self::SUBS_PER_BLOCK;
+        for group in 0..GROUPS {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let section = self.panels.add(group * self.second + step.section);
+                let bytes = step.quants - step.section;
+                prefetch(section, self.ahead(step.section), bytes);
+                let scales = &raw mut (*self.scratch).scales[group];
+                (self.format.scales)(section, num_subs, scales);
+            }
         }
     }
 
     /// The integer sums of a block, to its half of the scratch.
     ///
     /// # Safety
-    /// As `multiply`.
+    /// As `multiply`; `quads` are the block's.
     #[inline(always)]
-    unsafe fn sum<E: Expand>(&self, block: usize) {
-        let step = self.steps.step(block / BLOCKS_PER_STEP);
-        let at = step.quants + block % BLOCKS_PER_STEP * self.steps.sub_block_bytes;
+    unsafe fn multiply_block(&self, block: usize, quads: Quads) {
         // SAFETY: the caller's contract.
         unsafe {
-            let mut weights = [std::ptr::null::<u8>(); GROUPS];
-            for (group, weights) in weights.iter_mut().enumerate() {
-                let quants = self.panels.add(group * self.second + at);
-                prefetch(quants, self.ahead(at), self.steps.sub_block_bytes);
-                let quads = &raw mut (*self.scratch).weights[block % 2][group];
-                *weights = E::expand(&self.format, quants, quads.cast()).cast();
-            }
-            if block.is_multiple_of(BLOCKS_PER_STEP) {
-                for group in 0..GROUPS {
-                    let section = self.panels.add(group * self.second + step.section);
-                    let bytes = step.quants - step.section;
-                    prefetch(section, self.ahead(step.section), bytes);
-                }
-            }
             let words = self.words.add(block * Self::PARTS * TOKENS * BLOCK);
             for sub in 0..Self::SUBS_PER_BLOCK {
                 let sums = &raw mut (*self.scratch).sums[sub][block % 2];
                 multiply_tiles(
                     words.add(sub * SUB_BLOCK),
-                    weights.map(|weights| weights.wrapping_add(sub * (SUB_BLOCK / QUAD) * ROW)),
+                    quads.map(|quads| quads.wrapping_add(sub * (SUB_BLOCK / QUAD) * ROW)),
                     sums.cast(),
                 );
             }
@@ -132,22 +180,12 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
     /// Level 1 over the sub-blocks of a block.
     ///
     /// # Safety
-    /// As `multiply`; the block's sums are in the scratch.
+    /// As `multiply`; the block's sums and scales are in the scratch.
     #[inline(always)]
     unsafe fn fold(&self, block: usize, acc: &mut [Rows; GROUPS]) {
         let subs = Self::SUBS_PER_BLOCK;
-        // SAFETY: the caller's contract; the first block of a step comes before its others.
+        // SAFETY: the caller's contract.
         unsafe {
-            if block.is_multiple_of(BLOCKS_PER_STEP) {
-                let step = self.steps.step(block / BLOCKS_PER_STEP);
-                for group in 0..GROUPS {
-                    (self.format.scales)(
-                        self.panels.add(group * self.second + step.section),
-                        step.num_blocks * subs,
-                        &raw mut (*self.scratch).scales[group],
-                    );
-                }
-            }
             for sub in 0..subs {
                 let j = block % BLOCKS_PER_STEP * subs + sub;
                 let corrections = self.corrections.add((block * subs + sub) * TOKENS);
@@ -193,20 +231,20 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
     /// Level 2: ends a 256-block.
     ///
     /// # Safety
-    /// As `multiply`; `index` is a step.
+    /// As `multiply`; `index` is a step, `y` those of the scratch.
     #[inline(always)]
-    unsafe fn end_step(&self, index: usize, acc: &mut [Rows; GROUPS], y: &mut [Rows; GROUPS]) {
+    unsafe fn end_step(&self, index: usize, acc: &[Rows; GROUPS], y: *mut [Rows; GROUPS]) {
         // SAFETY: the caller's contract.
         unsafe {
-            for (acc, y) in acc.iter_mut().zip(y) {
-                for (t, (acc, y)) in acc.iter_mut().zip(y).enumerate() {
+            for (group, acc) in acc.iter().enumerate() {
+                for (t, acc) in acc.iter().enumerate() {
+                    let y = &raw mut (*y)[group][t];
                     *y = if WIDE {
                         let scale = _mm512_set1_ps(self.scales.add(index * TOKENS + t).read());
                         _mm512_fmadd_ps(*acc, scale, *y)
                     } else {
                         _mm512_add_ps(*y, *acc)
                     };
-                    *acc = _mm512_setzero_ps();
                 }
             }
         }
