@@ -1,6 +1,7 @@
 //! One decision under way: its questions go to the engine, in one round or several, and come back as distributions.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use assay_api::decisions::DecisionSettings;
 use assay_engine::decision::DecideError;
@@ -22,12 +23,12 @@ pub(crate) struct Deciding {
 }
 
 impl Deciding {
-    /// Counts a decision in.
+    /// Counts a decision in, whose last byte came at `received`.
     ///
     /// # Errors
     /// The server drains.
-    pub(crate) fn begin(app: &AppState) -> Result<Self, ApiError> {
-        let timer = RequestTimer::start(Arc::clone(app.metrics()));
+    pub(crate) fn begin(app: &AppState, received: Instant) -> Result<Self, ApiError> {
+        let timer = RequestTimer::start(Arc::clone(app.metrics()), received);
         let Some(running) = app.lifecycle().begin() else {
             app.metrics().count_refused();
             return Err(ApiError::Draining);

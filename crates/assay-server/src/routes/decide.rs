@@ -19,9 +19,10 @@ pub(crate) async fn create(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let request = DecideRequest::from_json(&body.bytes)?;
+    let received = body.received;
     drop(body);
     app.check_model(request.model.as_deref())?;
-    let deciding = Deciding::begin(&app)?;
+    let deciding = Deciding::begin(&app, received)?;
     let found = search(&deciding, &request).await?;
     deciding.complete();
     // Nothing is drawn, so no seed is used.

@@ -21,8 +21,9 @@ pub(crate) async fn create(
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("dec", Some(0));
     let asks = openai::asks(&request);
+    let received = body.received;
     drop(body);
-    let deciding = Deciding::begin(&app)?;
+    let deciding = Deciding::begin(&app, received)?;
     let (outcomes, counts) = deciding.read(asks, &request.settings, "input").await?;
     deciding.complete();
     let unknown = request.ignored.clone();

@@ -43,8 +43,9 @@ async fn answer(
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("so", Some(0));
     let asks = systemone::asks(&request);
+    let received = body.received;
     drop(body);
-    let deciding = Deciding::begin(app)?;
+    let deciding = Deciding::begin(app, received)?;
     let (outcomes, counts) = deciding.read(asks, &request.settings, "state").await?;
     deciding.complete();
     let mut response = Json(systemone::reply(&request, outcomes, counts, names)).into_response();
