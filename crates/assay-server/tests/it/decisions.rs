@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::completions::{complete_prompt, list};
 use crate::scored::bits;
 use crate::vocab;
-use crate::world::{COMPLETIONS, Setup, World, with};
+use crate::world::{COMPLETIONS, World, with};
 
 pub(crate) const DECISIONS: &str = "/v1/decisions";
 pub(crate) const SYSTEM_ONE: &str = "/v1/systemone";
@@ -23,7 +23,7 @@ pub(crate) async fn decide(world: &World, path: &str, body: &Value) -> Value {
     answer.expect_status(StatusCode::OK).json()
 }
 
-fn choice_of(options: &[(&str, Option<&str>)]) -> Value {
+pub(crate) fn choice_of(options: &[(&str, Option<&str>)]) -> Value {
     let criteria = options
         .iter()
         .map(|(name, description)| ((*name).to_owned(), json!(description)));
@@ -31,7 +31,7 @@ fn choice_of(options: &[(&str, Option<&str>)]) -> Value {
     json!({"type": "choice", "instructions": "Which team?", "criteria": criteria})
 }
 
-fn teams() -> Value {
+pub(crate) fn teams() -> Value {
     choice_of(&[
         ("Billing", Some("Payments, refunds")),
         ("Tech", None),
@@ -40,13 +40,13 @@ fn teams() -> Value {
     ])
 }
 
-fn openai_teams() -> Value {
+pub(crate) fn openai_teams() -> Value {
     json!({"type": "choice", "instructions": "Which team?", "choices": [
         {"value": "Billing", "description": "Payments, refunds"}, {"value": "Tech"}, {"value": "1"}, {"value": "11"},
     ]})
 }
 
-fn system_one(questions: Value) -> Value {
+pub(crate) fn system_one(questions: Value) -> Value {
     json!({"model": "jev-latest", "state": STATE, "questions": questions})
 }
 
@@ -72,7 +72,7 @@ async fn echoed(world: &World, prompt: &[u32], path: &[u32]) -> Vec<f64> {
 }
 
 /// Their sum, in path order.
-async fn echoed_sum(world: &World, prompt: &[u32], path: &[u32]) -> f64 {
+pub(crate) async fn echoed_sum(world: &World, prompt: &[u32], path: &[u32]) -> f64 {
     let logprobs = echoed(world, prompt, path).await;
     logprobs.iter().fold(0.0, |sum, logprob| sum + logprob)
 }
@@ -452,84 +452,4 @@ async fn d2_too_little_mass_refuses_the_question_alone() {
         (&reply["answer"], &reply["refusal"]),
         (&Value::Null, &json!(""))
     );
-}
-
-#[tokio::test]
-async fn d4_a_base_model_is_asked_in_plain_text() {
-    let world = Setup {
-        template: None,
-        ..Setup::default()
-    }
-    .build();
-    let body = with(
-        system_one(json!({"team": teams()})),
-        json!({"diagnostics": true}),
-    );
-    let reply = decide(&world, SYSTEM_ONE, &body).await;
-    let text = format!(
-        "Text: {STATE}\n\nQuestion: Which team?\nOptions:\n- Billing: Payments, refunds\n- Tech\n- 1\n- 11\n\nReply with one of the options only.\nAnswer:"
-    );
-    let answer = &reply["answers"]["team"];
-    let prompt = vocab::encode(text.as_bytes());
-    assert_eq!(
-        answer["x_diagnostics"]["prompt_tokens"],
-        json!(prompt.len())
-    );
-    for label in list(&answer["x_diagnostics"]["labels"]) {
-        let words = format!(" {}", label["label"].as_str().expect("text"));
-        assert_eq!(label["token_ids"], json!(vocab::encode(words.as_bytes())));
-        // Every token that begins with a line feed ends a label: the byte and the doubled one.
-        let steps = list(&label["logprobs"]);
-        let mut end = 0.0;
-        for end_token in [u32::from(b'\n'), 256 + 5] {
-            let path = [&vocab::encode(words.as_bytes())[..], &[end_token]].concat();
-            let whole = echoed_sum(&world, &prompt, &path).await;
-            let before = echoed_sum(&world, &prompt, &path[..path.len() - 1]).await;
-            end += (whole - before).exp();
-        }
-        let found = steps.last().and_then(Value::as_f64).expect("an end");
-        assert!((found - end.ln()).abs() < 1e-9, "{found} {}", end.ln());
-    }
-    // Two options that a line break tells apart cannot be.
-    let broken = choice_of(&[("a\nb", None), ("c", None)]);
-    let answer = world
-        .post_to(SYSTEM_ONE, &system_one(json!({"q": broken})))
-        .await;
-    let errors = answer
-        .expect_status(StatusCode::UNPROCESSABLE_ENTITY)
-        .json();
-    assert_eq!(
-        errors["detail"][0]["loc"],
-        json!(["body", "questions", "q", "criteria", "a\nb"])
-    );
-}
-
-#[tokio::test]
-async fn d5_a_template_that_leaves_a_block_of_thoughts_open_is_refused() {
-    let thinking = "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<|go|><think>\n\
-        {% if not enable_thinking and closes is not defined %}%CLOSE%{% endif %}{% endif %}";
-    let build = |close: &str| {
-        let template: &'static str = Box::leak(thinking.replace("%CLOSE%", close).into_boxed_str());
-        Setup {
-            template: Some(template),
-            ..Setup::default()
-        }
-        .build()
-    };
-    let body = system_one(json!({"team": teams()}));
-    let answer = build("").post_to(SYSTEM_ONE, &body).await;
-    let error = answer.expect_status(StatusCode::BAD_REQUEST).json();
-    let message = error["detail"]["message"].as_str().expect("a message");
-    assert!(message.contains("<think>"), "{message}");
-    let open = build("")
-        .post_to(
-            DECISIONS,
-            &json!({"input": "x", "questions": [openai_teams()]}),
-        )
-        .await;
-    assert_eq!(
-        open.error(StatusCode::BAD_REQUEST)["code"],
-        "model_not_askable"
-    );
-    decide(&build("</think>\n"), SYSTEM_ONE, &body).await;
 }

@@ -10,6 +10,7 @@ mod context;
 mod decide;
 mod decision_asks;
 mod decisions;
+mod decisions_templates;
 mod fields;
 mod hostile;
 mod joins;
