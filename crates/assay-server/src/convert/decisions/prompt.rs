@@ -3,7 +3,9 @@
 //! The state comes first, so that all questions about it share its tokens. Earlier questions with their answers may
 //! follow it; then the question; then the answer begins.
 
-use assay_api::openai::{ChatMessage, Content, Conversation, ReasoningParams, Role, Tools};
+use assay_api::openai::{
+    ChatMessage, Content, Conversation, ReasoningEffort, ReasoningParams, Role, Tools,
+};
 use assay_engine::decision::{Ending, LabelPrompt, end_token_ids};
 use serde_json::Map;
 
