@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
-use crate::openai::message::{MAX_MESSAGES, MessageToolCall, required};
+use crate::openai::message::{MessageToolCall, required, take_messages};
 use crate::openai::{ChatMessage, Content, Role};
 
 /// Reads `system` and `messages`.
@@ -14,30 +14,10 @@ pub(super) fn read_messages(
 ) -> Result<Vec<ChatMessage>, FieldError> {
     let mut messages = Vec::new();
     if let Some(system) = body.take("system") {
-        let parts = blocks("system".to_owned(), system)?;
-        let mut texts = Vec::new();
-        for mut block in parts {
-            let kind = kind(&mut block)?;
-            if kind != "text" {
-                let what = format!("a block of type {kind:?}");
-                return Err(FieldError::unsupported(block.path_of("type"), &what));
-            }
-            texts.push(required(&mut block, "text")?);
-            end_block(block, ignored);
-        }
-        messages.push(ChatMessage::new(Role::System, content(texts)));
+        let text = read_texts("system".to_owned(), system, ignored)?;
+        messages.push(ChatMessage::new(Role::System, text));
     }
-    let Some(values) = body.array("messages")? else {
-        return Err(FieldError::new("messages", "`messages`: is required"));
-    };
-    if values.is_empty() || values.len() > MAX_MESSAGES {
-        let message = format!(
-            "`messages`: must hold 1 to {MAX_MESSAGES} messages, not {}",
-            values.len()
-        );
-        return Err(FieldError::new("messages", message));
-    }
-    for (index, value) in values.into_iter().enumerate() {
+    for (index, value) in take_messages(body)?.into_iter().enumerate() {
         let mut message = Fields::new(format!("messages[{index}]"), value)?;
         let roles = [("user", Role::User), ("assistant", Role::Assistant)];
         let role = message.choice("role", &roles)?;
@@ -164,6 +144,15 @@ fn read_result(result: &mut Fields, ignored: &mut Vec<String>) -> Result<Content
     let Some(value) = result.take("content") else {
         return Ok(Content::Text(String::new()));
     };
+    read_texts(path, value, ignored)
+}
+
+/// Reads content that is text alone.
+fn read_texts(
+    path: String,
+    value: Value,
+    ignored: &mut Vec<String>,
+) -> Result<Content, FieldError> {
     let mut texts = Vec::new();
     for mut block in blocks(path, value)? {
         let kind = kind(&mut block)?;

@@ -102,11 +102,8 @@ impl ChatMessage {
     }
 }
 
-/// Reads `messages`; appends paths of unknown fields to `ignored`.
-pub(super) fn read_messages(
-    body: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<Vec<ChatMessage>, FieldError> {
+/// Takes `messages`, of which no conversation has none or more than [`MAX_MESSAGES`].
+pub(crate) fn take_messages(body: &mut Fields) -> Result<Vec<Value>, FieldError> {
     let Some(values) = body.array("messages")? else {
         return Err(FieldError::new("messages", "`messages`: is required"));
     };
@@ -117,7 +114,15 @@ pub(super) fn read_messages(
         );
         return Err(FieldError::new("messages", message));
     }
-    let numbered = values.into_iter().enumerate();
+    Ok(values)
+}
+
+/// Reads `messages`; appends paths of unknown fields to `ignored`.
+pub(super) fn read_messages(
+    body: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Vec<ChatMessage>, FieldError> {
+    let numbered = take_messages(body)?.into_iter().enumerate();
     numbered
         .map(|(index, value)| read_message(format!("messages[{index}]"), value, ignored))
         .collect()
