@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::root;
 
 /// Crates from leaf to binary; each may depend on earlier ones of its chain only.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("assay-formats", &[]),
     ("assay-kernels", &["assay-formats"]),
     ("assay-tokenizer", &["assay-formats"]),
@@ -24,6 +24,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
             "assay-tokenizer",
         ],
     ),
+    ("assay-receipt", &["assay-constrain", "assay-engine"]),
     ("assay-api", &[]),
     (
         "assay-server",
@@ -32,6 +33,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
             "assay-constrain",
             "assay-engine",
             "assay-models",
+            "assay-receipt",
             "assay-tokenizer",
         ],
     ),
@@ -43,6 +45,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
             "assay-formats",
             "assay-kernels",
             "assay-models",
+            "assay-receipt",
             "assay-server",
             "assay-tokenizer",
         ],

@@ -21,6 +21,8 @@ pub struct ScoreRequest {
     pub context: ScoreContext,
     /// 1 to [`MAX_ITEMS`] continuations.
     pub items: Vec<Prompt>,
+    /// Whether the reply carries its receipt.
+    pub receipt: bool,
     /// Keeps what the prefix cache learns of the context to requests of the same salt; never empty.
     pub cache_salt: Option<String>,
     /// Paths of fields that the server does not know.
@@ -46,6 +48,7 @@ impl ScoreRequest {
         let mut ignored = Vec::new();
         let request = Self {
             model: body.string("model")?,
+            receipt: body.boolean("receipt")?.unwrap_or(false),
             cache_salt: crate::openai::generation::read_cache_salt(&mut body)?,
             items: read_items(&mut body)?,
             context: read_context(&mut body, &mut ignored)?,
@@ -103,6 +106,9 @@ pub struct Scores {
     pub usage: Usage,
     /// Weights, numerics and version in one short hash.
     pub system_fingerprint: String,
+    /// What the scores can be computed again from; present where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Value>,
 }
 
 /// The score of one item.

@@ -41,8 +41,13 @@ pub(crate) fn run(mut config: ServeConfig, after: After) -> Result<()> {
     };
     let url = format!("http://{}", listener.local_addr()?);
     let key = config.api_keys.first().cloned();
+    let ledger = config
+        .ledger
+        .as_deref()
+        .map(serve::open_ledger)
+        .transpose()?;
     let loaded = load::load(&config.model, config.queue.get())?;
-    let serving = runtime.spawn(serve::serve(loaded, listener, config));
+    let serving = runtime.spawn(serve::serve(loaded, listener, config, ledger));
     print(&ask(&url, key.as_deref())?, &url, after)?;
     match after {
         // Nothing else is under way: there is nothing to drain.

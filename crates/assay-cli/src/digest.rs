@@ -48,6 +48,16 @@ pub(crate) fn sha256_of_file(path: &Path, cache_dir: &Path) -> Result<String> {
     Ok(sha256)
 }
 
+/// The SHA-256 of `path` as it is read now, whatever is remembered of it.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn sha256_anew(path: &Path, cache_dir: &Path) -> Result<String> {
+    let sha256 = hash(path).with_context(|| format!("cannot read {}", path.display()))?;
+    remember(path, cache_dir, &sha256);
+    Ok(sha256)
+}
+
 /// Notes that `path`, as it is now, has this hash. Failing to note it costs time later, never correctness.
 pub(crate) fn remember(path: &Path, cache_dir: &Path, sha256: &str) {
     let Ok(probe) = probe(path) else { return };

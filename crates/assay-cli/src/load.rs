@@ -9,15 +9,17 @@ use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
 use assay_kernels::cuda::Cuda;
+use assay_kernels::numerics::CONTRACT_VERSION;
 use assay_kernels::{Compute, ThreadPool};
 use assay_models::{
     CacheEvent, ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo,
     Numerics, PackedCache,
 };
+use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
+use assay_server::PROMPT_FORMAT;
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
-use crate::fingerprint::{Ingredients, fingerprint};
 use crate::{digest, draft_model, progress, pull};
 
 /// A model that is ready to answer.
@@ -32,8 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) tokenizer: Arc<Tokenizer>,
     /// Its chat template, where the file has one.
     pub(crate) template: Option<ChatTemplate>,
-    /// Hash of everything that can change a bit.
-    pub(crate) system_fingerprint: String,
+    /// Everything that can change a bit.
+    pub(crate) identity: Identity,
 }
 
 /// Loads the model of `config` and starts an engine with room for `queue_limit` waiting requests.
@@ -80,15 +82,8 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     assay_kernels::self_test(model.compute())
         .context("this CPU does not compute what the contract says")?;
 
-    let system_fingerprint = fingerprint(&Ingredients {
-        weights_sha256: &weights_sha256,
-        tokenizer: &digest::hex(&tokenizer.hash()),
-        template: tokenizer.chat_template_source(),
-        template_date: &config.template_date_text,
-        profile: profile_name(config.numerics),
-        kv: config.kv.name(),
-    });
     let info = model.info().clone();
+    let identity = identity(config, &model_id, &weights_sha256, &tokenizer, &info)?;
     let token_bytes = TokenBytes::from(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
@@ -131,7 +126,36 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         engine,
         tokenizer: Arc::new(tokenizer),
         template,
-        system_fingerprint,
+        identity,
+    })
+}
+
+fn identity(
+    config: &ModelConfig,
+    model_id: &str,
+    weights_sha256: &str,
+    tokenizer: &Tokenizer,
+    info: &ModelInfo,
+) -> Result<Identity> {
+    let template = tokenizer.chat_template_source();
+    Ok(Identity {
+        numerics: CONTRACT_VERSION.to_owned(),
+        profile: profile_name(config.numerics).to_owned(),
+        kv: config.kv.name().to_owned(),
+        model: ModelFacts {
+            sha256: Sha256Hex::of_digits(weights_sha256)
+                .context("the file's hash is no SHA-256")?,
+            name: model_id.to_owned(),
+            architecture: info.architecture.clone(),
+        },
+        tokenizer_sha256: Sha256Hex::of_hash(&tokenizer.hash()),
+        template_sha256: template.map(|source| Sha256Hex::of_bytes(source.as_bytes())),
+        prompt_format: PROMPT_FORMAT.to_owned(),
+        overrides: Overrides {
+            context: config.context,
+            template_date: config.template_date_text.clone(),
+            ..Overrides::default()
+        },
     })
 }
 
@@ -272,7 +296,7 @@ fn available_memory_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-fn profile_name(numerics: Numerics) -> &'static str {
+pub(crate) fn profile_name(numerics: Numerics) -> &'static str {
     match numerics {
         Numerics::Exact => "exact",
         Numerics::Fast => "fast",

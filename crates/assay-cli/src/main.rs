@@ -10,11 +10,12 @@ mod decide;
 mod demo;
 mod digest;
 mod draft_model;
-mod fingerprint;
 mod inspect;
+mod ledger;
 mod load;
 mod progress;
 mod pull;
+mod replay;
 mod score;
 mod serve;
 mod table;
@@ -35,7 +36,8 @@ use crate::config::{LogFormat, ModelArgs, ServeArgs, StoreArgs};
     version,
     about = "Answers from open language models, with exact and repeatable probabilities",
     after_help = "Exit status: 0 done; 1 failed; 2 wrong usage; 3 `bench` found the machine busy; 4 `decide` has rows without an \
-                  answer."
+                  answer. Of `replay` and `ledger replay`: 0 identical; 1 not identical; 5 not replayed, so nothing is \
+                  said of the receipt."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -75,6 +77,16 @@ enum Command {
         #[command(flatten)]
         decide: decide::DecideArgs,
     },
+    /// Compute the numbers of a receipt again and compare every bit
+    Replay {
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        replay: replay::ReplayArgs,
+    },
+    /// List, show and replay the receipts that a server kept
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
     /// Measure how fast a model runs here, beside what the machine can do at most
     Bench(bench::BenchArgs),
     /// Fetch a model by name and print its path
@@ -100,6 +112,9 @@ const BUSY: u8 = 3;
 /// Exit code of a run that answered some rows and not others.
 const BAD_ROWS: u8 = 4;
 
+/// Exit code of a receipt that could not be computed again.
+const NOT_REPLAYED: u8 = 5;
+
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     for name in config::unknown_variables(&Cli::command()) {
@@ -110,8 +125,13 @@ fn main() -> ExitCode {
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        // What differs is printed already.
+        Err(error) if error.is::<replay::NotIdentical>() => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
+            if error.is::<replay::NotReplayed>() {
+                return ExitCode::from(NOT_REPLAYED);
+            }
             if error.is::<bench::MachineBusy>() {
                 return ExitCode::from(BUSY);
             }
@@ -145,6 +165,14 @@ fn run(command: Command) -> Result<()> {
         Command::Decide { model, decide } => {
             serve::start_logging(LogFormat::Text, "warn");
             decide::run(model, &decide)
+        }
+        Command::Replay { model, replay } => {
+            serve::start_logging(LogFormat::Text, "warn");
+            replay::run(model, &replay)
+        }
+        Command::Ledger(command) => {
+            serve::start_logging(LogFormat::Text, "warn");
+            ledger::run(command)
         }
         Command::Bench(args) => bench::run(args),
         Command::Pull { name, store } => {

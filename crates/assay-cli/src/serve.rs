@@ -2,9 +2,11 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use assay_server::ledger::Ledger;
 use assay_server::{
     AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, shutdown_channel,
 };
@@ -24,8 +26,17 @@ pub(crate) fn run(config: ServeConfig) -> Result<()> {
     let runtime = runtime()?;
     // A taken address must show before the model is read.
     let listener = runtime.block_on(bind(&config))?;
+    let ledger = config.ledger.as_deref().map(open_ledger).transpose()?;
     let loaded = load::load(&config.model, config.queue.get())?;
-    runtime.block_on(serve(loaded, listener, config))
+    runtime.block_on(serve(loaded, listener, config, ledger))
+}
+
+/// Opens a ledger for writing.
+///
+/// # Errors
+/// The file cannot be written, or is something else.
+pub(crate) fn open_ledger(path: &Path) -> Result<Ledger> {
+    Ledger::open(path).with_context(|| format!("--ledger {}", path.display()))
 }
 
 /// Log lines of `level` and worse on the error stream; a program's own output stays clean.
@@ -61,6 +72,7 @@ pub(crate) async fn serve(
     loaded: Loaded,
     listener: TcpListener,
     config: ServeConfig,
+    ledger: Option<Ledger>,
 ) -> Result<()> {
     let address = listener.local_addr()?;
     let (trigger, shutdown) = shutdown_channel();
@@ -75,7 +87,9 @@ pub(crate) async fn serve(
     if let Some(max_trie_edges) = config.max_trie_edges {
         limits.max_trie_edges = max_trie_edges.get();
     }
-    let local = local_config(&loaded, &config.model);
+    let mut local = local_config(&loaded, &config.model);
+    local.identity.overrides.reasoning_parser = config.parser_overrides.reasoning;
+    local.identity.overrides.tool_parser = config.parser_overrides.tool;
     let server = ServerConfig {
         aliases: config.aliases,
         reasoning_parser: config.reasoning_parser,
@@ -86,6 +100,8 @@ pub(crate) async fn serve(
         cors_origins: config.cors_origins,
         drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
         limits,
+        receipts: config.receipts,
+        ledger,
         ..local
     };
     let state = state(loaded, server);
@@ -96,8 +112,11 @@ pub(crate) async fn serve(
 }
 
 /// The routes of `loaded` for this process alone, without a socket.
-pub(crate) fn local_state(loaded: Loaded, model: &ModelConfig) -> AppState {
-    let config = local_config(&loaded, model);
+pub(crate) fn local_state(loaded: Loaded, model: &ModelConfig, ledger: Option<Ledger>) -> AppState {
+    let config = ServerConfig {
+        ledger,
+        ..local_config(&loaded, model)
+    };
     state(loaded, config)
 }
 
@@ -117,7 +136,9 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs(),
-        system_fingerprint: loaded.system_fingerprint.clone(),
+        identity: loaded.identity.clone(),
+        receipts: false,
+        ledger: None,
         template_date: model.template_date,
         reasoning_parser: ParserChoice::default(),
         tool_parser: ParserChoice::default(),

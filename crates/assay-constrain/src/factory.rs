@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cache::RecentlyUsed;
 use crate::compiler::Compiler;
+use crate::definition;
 use crate::error::ConstraintError;
 use crate::schema;
 use crate::source::{Shape, Source};
@@ -34,6 +35,7 @@ pub struct Constraint {
     /// At the beginning of a reply, its first mask computed.
     start: Arc<Mutex<llguidance::Matcher>>,
     vocabulary: Arc<Vocabulary>,
+    definition: Arc<str>,
 }
 
 impl ConstraintFactory {
@@ -80,8 +82,8 @@ impl ConstraintFactory {
     /// seconds; blocks.
     pub fn compile_json_schema(&self, schema: &Value) -> Result<Constraint, ConstraintError> {
         // The bound comes first: it is what makes the walk over the schema cheap.
-        let key = format!("schema {}", schema::bounded_text(schema)?);
-        self.compiled(key, || Source::json_schema(schema))
+        let definition = definition::json_schema(&schema::bounded_text(schema)?);
+        self.compiled(definition, || Source::json_schema(schema))
     }
 
     /// A constraint to text that `regex` matches as a whole. Syntax of the `regex` crate without
@@ -90,7 +92,7 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_regex(&self, regex: &str) -> Result<Constraint, ConstraintError> {
-        self.compiled(format!("regex {regex}"), || Source::regex(regex))
+        self.compiled(definition::regex(regex), || Source::regex(regex))
     }
 
     /// A constraint to exactly one of `options`, none of them empty.
@@ -98,9 +100,7 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_choice(&self, options: &[String]) -> Result<Constraint, ConstraintError> {
-        self.compiled(format!("choice {}", json!(options)), || {
-            Source::choice(options)
-        })
+        self.compiled(definition::choice(options), || Source::choice(options))
     }
 
     /// A constraint to text that derives from `start` of a grammar in llguidance's dialect of Lark.
@@ -109,7 +109,7 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`].
     pub fn compile_grammar(&self, grammar: &str) -> Result<Constraint, ConstraintError> {
-        self.compiled(format!("lark {grammar}"), || Source::lark(grammar))
+        self.compiled(definition::grammar(grammar), || Source::lark(grammar))
     }
 
     /// A constraint to texts of a shape.
@@ -117,9 +117,9 @@ impl ConstraintFactory {
     /// # Errors
     /// As [`ConstraintFactory::compile_json_schema`]; paths begin with that of the shape's schema.
     pub fn compile_shape(&self, shape: &Shape) -> Result<Constraint, ConstraintError> {
-        // The check comes first: it bounds the schemas, and with them the key.
+        // The check comes first: it bounds the schemas, and with them the definition.
         let source = Source::shape(shape)?;
-        self.compiled(format!("shape {shape:?}"), || Ok(source))
+        self.compiled(definition::shape(shape), || Ok(source))
     }
 
     /// A constraint to any JSON object.
@@ -130,21 +130,22 @@ impl ConstraintFactory {
         self.compile_json_schema(&json!({"type": "object"}))
     }
 
-    /// The constraint kept under `key`, or a new one from what `source` gives.
+    /// The constraint kept under its definition, or a new one from what `source` gives.
     fn compiled(
         &self,
-        key: String,
+        definition: String,
         source: impl FnOnce() -> Result<Source, ConstraintError>,
     ) -> Result<Constraint, ConstraintError> {
-        if let Some(constraint) = self.cache().get(&key) {
+        if let Some(constraint) = self.cache().get(&definition) {
             return Ok(constraint);
         }
         let start = self.compiler.compile(source()?)?;
         let constraint = Constraint {
             start: Arc::new(Mutex::new(start)),
             vocabulary: Arc::clone(&self.vocabulary),
+            definition: definition.as_str().into(),
         };
-        self.cache().insert(key, constraint.clone());
+        self.cache().insert(definition, constraint.clone());
         Ok(constraint)
     }
 
@@ -164,6 +165,13 @@ impl Constraint {
     #[must_use]
     pub fn end_token_ids(&self) -> &[u32] {
         &self.vocabulary.end_token_ids
+    }
+
+    /// JSON text that [`ConstraintFactory::compile_definition`] makes the same constraint of, with any vocabulary that
+    /// has tokens for it.
+    #[must_use]
+    pub fn definition(&self) -> &str {
+        &self.definition
     }
 
     /// A copy of the start state that shares no cache with any other: results and limits of one reply

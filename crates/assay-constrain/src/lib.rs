@@ -8,6 +8,7 @@
 
 mod cache;
 mod compiler;
+mod definition;
 mod error;
 mod factory;
 mod mask;

@@ -257,6 +257,7 @@ impl EngineCore {
         }
         self.stats.num_generation_tokens += 1;
 
+        active.sink.drawn(choice_index, &output);
         if let Err(error) = choice.accept(output.token_id, &active.request, &self.token_bytes) {
             self.fail_request(arrival, error.into(), events);
             return false;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use assay_receipt::Identity;
 use assay_tokenizer::{ReasoningParser, TemplateDate, ToolParser};
+
+use crate::ledger::Ledger;
 
 /// Configuration of the server; the caller reads it from flags, environment or file.
 #[derive(Clone, Debug)]
@@ -21,8 +24,12 @@ pub struct ServerConfig {
     pub cors_origins: Vec<String>,
     /// When the model was loaded, seconds since 1970.
     pub created: u64,
-    /// Weights, numerics and version in one short hash.
-    pub system_fingerprint: String,
+    /// Who answers: all that can change a bit.
+    pub identity: Identity,
+    /// Whether every reply that can carry its receipt does.
+    pub receipts: bool,
+    /// Where receipts of decisions and scored replies are kept.
+    pub ledger: Option<Ledger>,
     /// The date that chat templates see; fixed, so that the same request gives the same prompt tomorrow.
     pub template_date: TemplateDate,
     /// How reasoning is told from content.

@@ -5,12 +5,15 @@ use std::time::Instant;
 
 use assay_api::decisions::DecisionSettings;
 use assay_engine::decision::DecideError;
+use assay_receipt::Recording;
+use serde_json::Value;
 
 use crate::convert::decisions::plan::{Ask, Outcome, Plan};
 use crate::convert::decisions::usage::Counts;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::receipts::ReceiptOrder;
 use crate::sink::OutcomeSink;
 use crate::state::AppState;
 
@@ -18,6 +21,8 @@ use crate::state::AppState;
 pub(crate) struct Deciding {
     app: AppState,
     timer: RequestTimer,
+    /// What its receipt is made of, where one is.
+    recorded: Option<(ReceiptOrder, Recording)>,
     /// A draining server waits for it.
     _running: Running,
 }
@@ -27,7 +32,11 @@ impl Deciding {
     ///
     /// # Errors
     /// The server drains.
-    pub(crate) fn begin(app: &AppState, received: Instant) -> Result<Self, ApiError> {
+    pub(crate) fn begin(
+        app: &AppState,
+        received: Instant,
+        receipt: Option<ReceiptOrder>,
+    ) -> Result<Self, ApiError> {
         let timer = RequestTimer::start(Arc::clone(app.metrics()), received);
         let Some(running) = app.lifecycle().begin() else {
             app.metrics().count_refused();
@@ -36,6 +45,7 @@ impl Deciding {
         Ok(Self {
             app: app.clone(),
             timer,
+            recorded: receipt.map(|order| (order, Recording::default())),
             _running: running,
         })
     }
@@ -45,16 +55,24 @@ impl Deciding {
     /// # Errors
     /// The questions do not suit the model, there is no place for them, or reading failed.
     pub(crate) async fn read(
-        &self,
+        &mut self,
         asks: Vec<Ask>,
         settings: &DecisionSettings,
         state_field: &'static str,
     ) -> Result<(Vec<Outcome>, Counts), ApiError> {
         let (settings, app) = (settings.clone(), self.app.clone());
+        let is_recorded = self.recorded.is_some();
         let planned = self.app.with_text(move |text, limits| {
-            Plan::new(&asks, &settings, state_field, text, app.priors(), limits)
+            // A receipt holds the reading of every prior, so none comes from before.
+            let priors = (!is_recorded).then(|| app.priors());
+            Plan::new(&asks, &settings, state_field, text, priors, limits)
         });
         let (plan, requests) = planned.await?;
+        let asked = if is_recorded {
+            requests.clone()
+        } else {
+            Vec::new()
+        };
         let mut pending = Vec::with_capacity(requests.len());
         for (index, request) in requests.into_iter().enumerate() {
             let (sink, outcome) = OutcomeSink::channel();
@@ -73,11 +91,27 @@ impl Deciding {
             counts.add(Counts::of(&reading));
             readings.push(reading);
         }
-        Ok((plan.outcomes(readings, self.app.priors())?, counts))
+        let Some((_, recording)) = &mut self.recorded else {
+            return Ok((plan.outcomes(readings, self.app.priors())?, counts));
+        };
+        let made_of = plan.record(&asked, &readings, recording)?;
+        let outcomes = plan.outcomes(readings, self.app.priors())?;
+        for (readings, outcome) in made_of.into_iter().zip(&outcomes) {
+            recording.add_distribution(readings, &outcome.reading.probabilities);
+        }
+        Ok((outcomes, counts))
     }
 
-    /// Ends the decision's time.
-    pub(crate) fn complete(self) {
+    /// Ends the decision's time; its receipt, where the client gets it. It is in the ledger, where there is one.
+    ///
+    /// # Errors
+    /// The ledger was not written: the answer must not leave.
+    pub(crate) async fn complete(self) -> Result<Option<Value>, ApiError> {
+        let issued = match self.recorded {
+            Some((order, recording)) => self.app.issue_receipt(order, recording).await?,
+            None => None,
+        };
         self.timer.completed();
+        Ok(issued)
     }
 }

@@ -10,6 +10,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::ledger::NotWritten;
 use crate::random::random_u64;
 
 /// Anything a request can be refused with, or fail of.
@@ -111,6 +112,11 @@ pub enum ApiError {
     /// A reply came to where the request's own constraint lets no token follow, or costs too much to follow.
     #[error("a reply could not go on under the request's constraint: {0}")]
     DeadEnd(String),
+    /// The answer is not in the ledger, so it is not given.
+    #[error(
+        "the answer could not be written to this server's ledger, so it is not given; the server's log tells why"
+    )]
+    NotLogged(#[from] NotWritten),
     /// Anything else; the text goes to the log only.
     #[error("{0}")]
     Internal(String),
@@ -212,6 +218,7 @@ impl ApiError {
                 None,
             ),
             Self::DeadEnd(_) => (S::BAD_REQUEST, CLIENT, Some("constraint_dead_end"), None),
+            Self::NotLogged(_) => (S::INTERNAL_SERVER_ERROR, SERVER, Some("not_logged"), None),
             Self::Internal(_) => (
                 S::INTERNAL_SERVER_ERROR,
                 SERVER,

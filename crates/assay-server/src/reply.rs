@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use assay_engine::OutputEvent;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::convert::reply_shape::ReplyShape;
@@ -10,6 +11,7 @@ use crate::convert::usage::UsageTotal;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::receipts::RecordedReply;
 use crate::state::AppState;
 
 /// An event, and the prompt of the request that it belongs to.
@@ -28,6 +30,7 @@ pub(crate) struct Reply {
     num_unfinished: usize,
     usage: UsageTotal,
     timer: RequestTimer,
+    receipt: Option<RecordedReply>,
     /// Held until the last byte was handed over; a draining server waits for it.
     _running: Running,
 }
@@ -49,7 +52,24 @@ impl Reply {
             num_unfinished: num_choices,
             usage: UsageTotal::new(num_prompts),
             timer,
+            receipt: None,
             _running: running,
+        }
+    }
+
+    /// The same, with what its receipt is made of.
+    pub(crate) fn with_receipt(self, receipt: Option<RecordedReply>) -> Self {
+        Self { receipt, ..self }
+    }
+
+    /// The receipt of a finished reply, where the client gets it; in the ledger where there is one.
+    ///
+    /// # Errors
+    /// The ledger was not written: the reply must not end as if it were.
+    pub(crate) async fn issue_receipt(&mut self) -> Result<Option<Value>, ApiError> {
+        match self.receipt.take() {
+            Some(receipt) => receipt.issue(&self.app).await,
+            None => Ok(None),
         }
     }
 
@@ -107,6 +127,9 @@ impl Reply {
         while !self.is_finished() {
             let event = self.next().await?;
             shape.add(event)?;
+        }
+        if let Some(receipt) = self.issue_receipt().await? {
+            shape.receive_receipt(receipt);
         }
         let usage = self.usage.usage();
         let whole = shape.whole(usage)?;

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use assay_engine::decision::{DecisionReading, DecisionSink};
-use assay_engine::{Gone, OutputEvent, OutputSink, Request, RequestError};
+use assay_engine::{Gone, OutputEvent, OutputSink, Request, RequestError, TokenOutput};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::WaitTimer;
+use crate::receipts::Trace;
 use crate::reply::PromptEvent;
 
 /// Engine side, for one prompt of a request.
@@ -18,25 +19,30 @@ pub(crate) struct ChannelSink {
     sender: mpsc::Sender<PromptEvent>,
     prompt_index: usize,
     wait: Arc<WaitTimer>,
+    /// Hears all for the reply's receipt.
+    trace: Option<Trace>,
 }
 
 /// One receiver for all prompts of a request, and a sink for each, in order.
 pub(crate) fn output_channel<'a>(
-    requests: impl Iterator<Item = (usize, &'a Request)>,
+    requests: impl Iterator<Item = (usize, &'a Request, Option<Trace>)>,
     wait: WaitTimer,
 ) -> (Vec<ChannelSink>, mpsc::Receiver<PromptEvent>) {
     let requests: Vec<_> = requests.collect();
     let capacity = requests
         .iter()
-        .map(|(_, request)| num_events(request))
+        .map(|(_, request, _)| num_events(request))
         .fold(1, usize::saturating_add);
     let (sender, receiver) = mpsc::channel(capacity.min(tokio::sync::Semaphore::MAX_PERMITS));
     let wait = Arc::new(wait);
-    let sinks = requests.iter().map(|&(prompt_index, _)| ChannelSink {
-        sender: sender.clone(),
-        prompt_index,
-        wait: Arc::clone(&wait),
-    });
+    let sinks = requests
+        .into_iter()
+        .map(|(prompt_index, _, trace)| ChannelSink {
+            sender: sender.clone(),
+            prompt_index,
+            wait: Arc::clone(&wait),
+            trace,
+        });
     (sinks.collect(), receiver)
 }
 
@@ -57,6 +63,9 @@ fn num_events(request: &Request) -> usize {
 
 impl OutputSink for ChannelSink {
     fn send(&mut self, event: OutputEvent) -> Result<(), Gone> {
+        if let Some(trace) = &self.trace {
+            trace.event(&event);
+        }
         let event = PromptEvent {
             prompt_index: self.prompt_index,
             event,
@@ -67,6 +76,12 @@ impl OutputSink for ChannelSink {
             }
             Gone
         })
+    }
+
+    fn drawn(&mut self, choice_index: u32, output: &TokenOutput) {
+        if let Some(trace) = &self.trace {
+            trace.drawn(choice_index, output);
+        }
     }
 
     fn is_gone(&self) -> bool {

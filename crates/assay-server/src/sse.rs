@@ -78,6 +78,8 @@ fn respond<S: ReplyShape>(reply: Reply, mut shape: S, keep_alive: Duration) -> R
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
+    /// All was told but the end.
+    Finished,
     Ended,
 }
 
@@ -101,7 +103,7 @@ impl<S: ReplyShape> ReplyStream<S> {
             };
             self.take(event, &mut frame);
             for _ in 1..MAX_EVENTS_PER_WRITE {
-                if self.state == State::Ended {
+                if self.state != State::Open {
                     break;
                 }
                 match self.reply.try_next() {
@@ -109,11 +111,14 @@ impl<S: ReplyShape> ReplyStream<S> {
                     None => break,
                 }
             }
+            if self.state == State::Finished {
+                self.finish(&mut frame).await;
+            }
         }
         Some(frame.into())
     }
 
-    /// Writes what `event` says, and the end after the last.
+    /// Writes what `event` says; after the last the end is due.
     fn take(&mut self, event: Result<PromptEvent, ApiError>, frame: &mut Vec<u8>) {
         match event.and_then(|event| self.shape.chunks(event)) {
             Ok(chunks) => {
@@ -121,19 +126,27 @@ impl<S: ReplyShape> ReplyStream<S> {
                     write_chunk::<S>(frame, &chunk);
                 }
                 if self.reply.is_finished() {
-                    self.finish(frame);
+                    self.state = State::Finished;
                 }
             }
-            Err(error) => {
-                let end = S::failure(&error);
-                write_event_name(frame, end.event_name);
-                write_data(frame, &end.data);
-                self.end(frame);
-            }
+            Err(error) => self.fail(&error, frame),
         }
     }
 
-    fn finish(&mut self, frame: &mut Vec<u8>) {
+    fn fail(&mut self, error: &ApiError, frame: &mut Vec<u8>) {
+        let end = S::failure(error);
+        write_event_name(frame, end.event_name);
+        write_data(frame, &end.data);
+        self.end(frame);
+    }
+
+    /// The receipt is in the ledger before the stream ends well.
+    async fn finish(&mut self, frame: &mut Vec<u8>) {
+        match self.reply.issue_receipt().await {
+            Ok(Some(receipt)) => self.shape.receive_receipt(receipt),
+            Ok(None) => {}
+            Err(error) => return self.fail(&error, frame),
+        }
         let usage = self.reply.complete();
         for chunk in self.shape.last_chunks(usage) {
             write_chunk::<S>(frame, &chunk);

@@ -9,6 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use assay_engine::{
     EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId, SubmitError,
 };
+use assay_receipt::Identity;
 use assay_tokenizer::{ChatTemplate, Tokenizer};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -23,6 +24,7 @@ use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, RequestTimer, WaitTimer};
 use crate::model_text::ModelText;
 use crate::random::{random_seed, random_u64};
+use crate::receipts::{ReceiptOrder, RecordedReply};
 use crate::reply::{PromptEvent, Reply};
 use crate::sink::output_channel;
 
@@ -46,6 +48,8 @@ struct Shared {
     body_budget: BodyBudget,
     tokenizing: Arc<Semaphore>,
     priors: PriorCache,
+    identity: Arc<Identity>,
+    system_fingerprint: String,
     next_request: AtomicU64,
     next_reply: AtomicU64,
 }
@@ -78,6 +82,8 @@ impl AppState {
             body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
             tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
             priors: PriorCache::default(),
+            system_fingerprint: config.identity.fingerprint(),
+            identity: Arc::new(config.identity.clone()),
             next_request: AtomicU64::new(0),
             next_reply: AtomicU64::new(0),
             config,
@@ -102,6 +108,10 @@ impl AppState {
 
     pub(crate) fn priors(&self) -> &PriorCache {
         &self.0.priors
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<Identity> {
+        &self.0.identity
     }
 
     pub(crate) fn engine(&self) -> &EngineHandle {
@@ -182,19 +192,20 @@ impl AppState {
             id: format!("{kind}-{:016x}{number:08x}", random_u64()),
             created: unix_seconds(),
             model: self.config().model_id.clone(),
-            system_fingerprint: self.config().system_fingerprint.clone(),
+            system_fingerprint: self.0.system_fingerprint.clone(),
             seed: seed.unwrap_or_else(random_seed),
         }
     }
 
     /// Makes a request's work, one piece for each prompt, and hands it to the engine: all of it or none. The request's
-    /// time runs from `received`.
+    /// time runs from `received`; where there is an order, what the engine says is recorded for its receipt.
     ///
     /// # Errors
     /// The request does not suit the model, or there is no place for it.
     pub(crate) async fn submit<T, B>(
         &self,
         received: Instant,
+        receipt: Option<ReceiptOrder>,
         build: B,
     ) -> Result<(T, Reply), ApiError>
     where
@@ -211,12 +222,11 @@ impl AppState {
         let (built, work) = self.with_text(build).await?;
         let num_prompts = work.len();
         let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
-        let (events, ready) = self.hand_over(work, timer.wait())?;
+        let mut recorded = receipt.map(RecordedReply::new);
+        let (events, ready) = self.hand_over(work, timer.wait(), recorded.as_mut())?;
         let counts = (num_prompts, num_choices);
-        Ok((
-            built,
-            Reply::new(self.clone(), events, ready, counts, timer, running),
-        ))
+        let reply = Reply::new(self.clone(), events, ready, counts, timer, running);
+        Ok((built, reply.with_receipt(recorded)))
     }
 
     /// Events to come, and those that need no engine.
@@ -224,15 +234,20 @@ impl AppState {
         &self,
         work: Vec<Work>,
         wait: WaitTimer,
+        mut recorded: Option<&mut RecordedReply>,
     ) -> Result<(mpsc::Receiver<PromptEvent>, VecDeque<PromptEvent>), ApiError> {
         let mut requests = Vec::new();
         let mut ready = VecDeque::new();
         for (prompt_index, work) in work.into_iter().enumerate() {
             match work {
-                Work::Engine(request) => {
+                Work::Engine(mut request) => {
+                    let trace = recorded
+                        .as_mut()
+                        .map(|recorded| recorded.trace(&mut request));
                     let number = self.0.next_request.fetch_add(1, Ordering::Relaxed);
                     let id = RequestId(number);
-                    requests.push((prompt_index, assay_engine::Request { id, ..*request }));
+                    let request = assay_engine::Request { id, ..*request };
+                    requests.push((prompt_index, request, trace));
                 }
                 Work::Nothing { prompt_tokens } => ready.push_back(PromptEvent {
                     prompt_index,
@@ -240,10 +255,12 @@ impl AppState {
                 }),
             }
         }
-        let borrowed = requests.iter().map(|(index, request)| (*index, request));
+        let borrowed = requests
+            .iter()
+            .map(|(index, request, trace)| (*index, request, trace.clone()));
         let (sinks, events) = output_channel(borrowed, wait);
         let with_sinks = std::iter::zip(requests, sinks)
-            .map(|((_, request), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
+            .map(|((_, request, _), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
         if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {
             return Err(self.not_taken(error));
         }

@@ -404,7 +404,7 @@ impl Tokenizer {
         self.chat_template.as_deref()
     }
 
-    /// A stable BLAKE3 hash of what decides ids and bytes; the chat template is no part of it.
+    /// A stable SHA-256 of what decides ids and bytes; the chat template is no part of it.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         self.hash

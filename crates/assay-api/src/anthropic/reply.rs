@@ -23,6 +23,8 @@ pub struct Message {
     pub stop_sequence: Option<String>,
     /// Token counts.
     pub usage: MessagesUsage,
+    /// Weights, numerics and version in one short hash; no member of the shape's own, which clients let pass.
+    pub system_fingerprint: String,
 }
 
 /// A part of a message.

@@ -130,6 +130,9 @@ pub struct Decided {
     pub system_fingerprint: String,
     /// Name and version of the way that questions are put to the model.
     pub prompt_format: String,
+    /// What the numbers can be computed again from; present where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Value>,
 }
 
 /// An instance of the schema.

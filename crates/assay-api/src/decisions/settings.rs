@@ -1,7 +1,5 @@
 //! How questions are read: the fields that every dialect takes beside its own.
 
-use serde_json::json;
-
 use crate::error::FieldError;
 use crate::fields::{Fields, NumberRange};
 
@@ -21,6 +19,8 @@ pub struct DecisionSettings {
     pub min_label_mass: Option<f64>,
     /// Whether each label's tokens and their values are reported.
     pub diagnostics: bool,
+    /// Whether the reply carries its receipt.
+    pub receipt: bool,
     /// Keeps what the prefix cache learns to requests of the same salt; never empty.
     pub cache_salt: Option<String>,
 }
@@ -50,6 +50,7 @@ impl Default for DecisionSettings {
             prior: None,
             min_label_mass: None,
             diagnostics: false,
+            receipt: false,
             cache_salt: None,
         }
     }
@@ -73,18 +74,13 @@ impl DecisionSettings {
                     .unwrap_or(1)
             }
         };
-        if body
-            .take("receipt")
-            .is_some_and(|value| value != json!(false))
-        {
-            return Err(FieldError::unsupported("receipt", "this value"));
-        }
         Ok(Self {
             readout,
             rotations,
             prior: body.choice("prior", &[("content_free", Prior::ContentFree)])?,
             min_label_mass: body.number("min_label_mass", NumberRange::closed(0.0, 1.0))?,
             diagnostics: body.boolean("diagnostics")?.unwrap_or(false),
+            receipt: body.boolean("receipt")?.unwrap_or(false),
             cache_salt: crate::openai::generation::read_cache_salt(body)?,
         })
     }

@@ -272,6 +272,9 @@ pub struct SystemOneResponse {
     pub x_system_fingerprint: String,
     /// Name and version of the way that questions are put to the model.
     pub x_prompt_format: String,
+    /// What the numbers can be computed again from; present where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_receipt: Option<Value>,
 }
 
 /// Token counts.

@@ -1,6 +1,7 @@
 //! Replies of `POST /v1/chat/completions`: one object, or a stream of chunks that add up to it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::generation::LogprobsMode;
 use super::logprobs::ChoiceLogprobs;
@@ -32,6 +33,9 @@ pub struct ChatCompletion {
     /// Scores of the prompt; present where the request asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_logprobs: Option<PromptLogprobs>,
+    /// What the numbers can be computed again from; present where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Value>,
 }
 
 /// One whole choice.
@@ -136,6 +140,9 @@ pub struct ChatChunk {
     /// Where the scores are read; present where the request asked for scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs_mode: Option<LogprobsMode>,
+    /// What the numbers can be computed again from; in the last chunk, where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receipt: Option<Value>,
 }
 
 /// A piece of one choice.

@@ -1,6 +1,7 @@
 //! Replies of `POST /v1/completions`: one object, or a stream of objects of the same shape that add up to it.
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::chat::FinishReason;
 use super::generation::LogprobsMode;
@@ -31,6 +32,9 @@ pub struct TextCompletion {
     /// Where the scores are read; present where the request asked for scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs_mode: Option<LogprobsMode>,
+    /// What the numbers can be computed again from; in a stream of the last chunk, where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Value>,
 }
 
 /// A choice, or a piece of one: texts and lists are appended, the rest is set by the last piece.

@@ -55,6 +55,8 @@ pub struct GenerationParams {
     pub named_tokens: Option<NamedTokens>,
     /// Scores of the prompt's tokens: alternatives per token, 0 to [`MAX_TOP_LOGPROBS`]; never of a stream.
     pub prompt_logprobs: Option<u32>,
+    /// Whether the reply carries its receipt.
+    pub receipt: bool,
     /// Whether token ids are reported.
     pub return_token_ids: bool,
     /// Whether tokens are spelled `token_id:N` where scores are reported.
@@ -146,6 +148,7 @@ impl GenerationParams {
             prompt_logprobs: body
                 .integer("prompt_logprobs", 0..=MAX_TOP_LOGPROBS)?
                 .map(small),
+            receipt: body.boolean("receipt")?.unwrap_or(false),
             return_token_ids: body.boolean("return_token_ids")?.unwrap_or(false),
             return_tokens_as_token_ids: body
                 .boolean("return_tokens_as_token_ids")?

@@ -43,6 +43,9 @@ pub struct Response {
     pub system_fingerprint: String,
     /// The seed that was used, drawn where the request named none.
     pub seed: i64,
+    /// What the numbers can be computed again from; present where the request or the server asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Value>,
 }
 
 /// How far a reply or a message is.

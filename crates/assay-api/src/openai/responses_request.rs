@@ -37,6 +37,7 @@ const SHARED: &[&str] = &[
     "logprobs_mode",
     "min_p",
     "presence_penalty",
+    "receipt",
     "repetition_penalty",
     "seed",
     "stop",

@@ -49,6 +49,8 @@ pub(super) struct FileConfig {
     pub(super) reasoning_parser: Option<String>,
     pub(super) tool_parser: Option<String>,
     pub(super) max_trie_edges: Option<NonZeroUsize>,
+    pub(super) receipts: Option<bool>,
+    pub(super) ledger: Option<PathBuf>,
     pub(super) drain_timeout: Option<u64>,
     pub(super) log_format: Option<LogFormat>,
     /// `[[models]]` tables: further models that go by a name, each with the keys of [`CatalogModel`].

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +12,9 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
 use super::model::{ModelArgs, ModelConfig};
+
+/// Name of the parser that the template asks for.
+const DETECT: &str = "auto";
 
 const DEFAULT_QUEUE: NonZeroUsize = NonZeroUsize::new(1024).expect("1,024 is not zero");
 
@@ -69,6 +73,12 @@ pub(crate) struct ServeArgs {
     /// [default: auto]
     #[arg(long, env = "ASSAY_TOOL_PARSER", value_name = "NAME")]
     tool_parser: Option<String>,
+    /// Put its receipt into every reply that can carry one, as if each request said `"receipt": true`
+    #[arg(long, env = "ASSAY_RECEIPTS")]
+    receipts: bool,
+    /// SQLite file that gets the receipt of each decision and scored reply, before the answer leaves
+    #[arg(long, env = "ASSAY_LEDGER", value_name = "FILE")]
+    ledger: Option<PathBuf>,
     /// Seconds that running requests get after SIGTERM [default: 30]
     #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
     drain_timeout: Option<u64>,
@@ -88,6 +98,13 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Names of parsers that were given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ParserOverrides {
+    pub(crate) reasoning: Option<String>,
+    pub(crate) tool: Option<String>,
+}
+
 /// A server, settled.
 #[derive(Debug)]
 pub(crate) struct ServeConfig {
@@ -101,7 +118,11 @@ pub(crate) struct ServeConfig {
     pub(crate) queue: NonZeroUsize,
     pub(crate) reasoning_parser: ParserChoice<ReasoningParser>,
     pub(crate) tool_parser: ParserChoice<ToolParser>,
+    /// The parsers' names, where they are not found by the template.
+    pub(crate) parser_overrides: ParserOverrides,
     pub(crate) max_trie_edges: Option<NonZeroUsize>,
+    pub(crate) receipts: bool,
+    pub(crate) ledger: Option<PathBuf>,
     pub(crate) drain_timeout_seconds: u64,
     pub(crate) log_format: LogFormat,
 }
@@ -144,6 +165,12 @@ impl ServeArgs {
             reasoning_parser: parser_choice(reasoning_parser.as_deref())
                 .context("--reasoning-parser")?,
             tool_parser: parser_choice(tool_parser.as_deref()).context("--tool-parser")?,
+            parser_overrides: ParserOverrides {
+                reasoning: reasoning_parser.filter(|name| name != DETECT),
+                tool: tool_parser.filter(|name| name != DETECT),
+            },
+            receipts: self.receipts || file.receipts.unwrap_or(false),
+            ledger: self.ledger.or_else(|| file.ledger.clone()),
             cors_origins,
             host,
             port: self.port.or(file.port).unwrap_or(8080),
@@ -164,7 +191,7 @@ where
     T: FromStr<Err = UnknownParser>,
 {
     Ok(match name {
-        None | Some("auto") => ParserChoice::Detect,
+        None | Some(DETECT) => ParserChoice::Detect,
         Some("none") => ParserChoice::Off,
         Some(name) => ParserChoice::Named(name.parse()?),
     })

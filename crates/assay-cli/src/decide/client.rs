@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use assay_server::ledger::Ledger;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
@@ -76,10 +77,11 @@ impl Client {
         model: &ModelConfig,
         queue: NonZeroUsize,
         route: &'static str,
+        ledger: Option<Ledger>,
     ) -> Result<Self> {
         let runtime = serve::runtime()?;
         let loaded = load::load(model, queue.get())?;
-        let router = assay_server::router(serve::local_state(loaded, model));
+        let router = assay_server::router(serve::local_state(loaded, model, ledger));
         let server = Server::Here { runtime, router };
         Ok(Self { route, server })
     }

@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::config::ModelArgs;
-use crate::progress;
+use crate::{progress, serve};
 
 use answers::Answers;
 use client::{Answer, Client};
@@ -58,6 +58,9 @@ pub(crate) struct DecideArgs {
         hide_env_values = true
     )]
     api_key: Option<String>,
+    /// SQLite file that gets a receipt for each answer, before it is written here; see `assay ledger`
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    ledger: Option<PathBuf>,
     /// Rows asked about at a time
     #[arg(long, value_name = "N", default_value = "8")]
     requests: NonZeroUsize,
@@ -89,7 +92,10 @@ pub(crate) fn run(model: ModelArgs, args: &DecideArgs) -> Result<()> {
     })?;
     let client = match &args.url {
         Some(url) => Client::of_url(url, args.api_key.clone(), questions.route()),
-        None => Client::of_model(&model.resolve()?, args.requests, questions.route())?,
+        None => {
+            let ledger = args.ledger.as_deref().map(serve::open_ledger).transpose()?;
+            Client::of_model(&model.resolve()?, args.requests, questions.route(), ledger)?
+        }
     };
     let num_bad = ask_all(&client, &questions, rows, args.requests, &mut answers)?;
     let num_rows = rows.len();

@@ -84,7 +84,7 @@ impl Report {
         });
         Self {
             model: loaded.model_id.clone(),
-            system_fingerprint: loaded.system_fingerprint.clone(),
+            system_fingerprint: loaded.identity.fingerprint(),
             numerics: match config.numerics {
                 Numerics::Exact => "exact",
                 Numerics::Fast => "fast",

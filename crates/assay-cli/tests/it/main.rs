@@ -3,3 +3,6 @@
 mod arguments;
 mod binary;
 mod real_model;
+mod real_model_receipts;
+mod receipts;
+mod serving;

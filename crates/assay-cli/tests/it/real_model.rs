@@ -130,7 +130,7 @@ fn one_token_has_no_score() {
 }
 
 /// Where the fixtures lie.
-fn model_file(name: &str) -> String {
+pub(crate) fn model_file(name: &str) -> String {
     let base = std::env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty());
     let base = base.map(std::path::PathBuf::from);
     let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));

@@ -172,6 +172,10 @@ pub trait OutputSink: Send {
     /// [`Gone`] if nobody listens any more.
     fn send(&mut self, event: OutputEvent) -> Result<(), Gone>;
 
+    /// A token was drawn, whether or not it spells anything: told of each, in order per choice, before the events that
+    /// it brings.
+    fn drawn(&mut self, _choice_index: u32, _output: &TokenOutput) {}
+
     /// Whether nobody listens any more; polled every step, also during prefill.
     fn is_gone(&self) -> bool;
 

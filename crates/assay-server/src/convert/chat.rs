@@ -8,6 +8,8 @@ use assay_api::openai::{
 };
 use assay_engine::{self as engine, Channel, Entry, OutputEvent, PromptToken, TokenOutput};
 
+use serde_json::Value;
+
 use super::logprob_entries::{self, EntryStyle, Listing};
 use super::prompt_logprobs;
 use super::reply_shape::{ReplyNames, ReplyShape};
@@ -26,6 +28,7 @@ pub(crate) struct ChatShape {
     choices: Vec<ChoiceBuilder>,
     /// For `prompt_logprobs`.
     scored: Vec<PromptToken>,
+    receipt: Option<Value>,
 }
 
 /// What all parts of the reply share.
@@ -97,6 +100,7 @@ impl ChatShape {
             text: Arc::clone(text),
             choices: choices.collect(),
             scored: Vec::new(),
+            receipt: None,
         }
     }
 
@@ -161,12 +165,19 @@ impl ReplyShape for ChatShape {
         }
     }
 
+    fn receive_receipt(&mut self, receipt: Value) {
+        self.receipt = Some(receipt);
+    }
+
     fn last_chunks(&mut self, usage: Usage) -> Vec<ChatChunk> {
-        let counts = self.head.include_usage.then(|| ChatChunk {
-            usage: Some(Some(usage)),
+        let receipt = self.receipt.take();
+        let is_told = self.head.include_usage || receipt.is_some();
+        let last = is_told.then(|| ChatChunk {
+            usage: self.head.include_usage.then_some(Some(usage)),
+            receipt,
             ..self.head.chunk(Vec::new())
         });
-        counts.into_iter().collect()
+        last.into_iter().collect()
     }
 
     fn add(&mut self, event: PromptEvent) -> Result<(), ApiError> {
@@ -193,6 +204,7 @@ impl ReplyShape for ChatShape {
             text,
             choices,
             scored,
+            receipt,
         } = self;
         let numbered = std::iter::zip(0u32.., choices);
         let choices = numbered.map(|(index, choice)| choice.build(index, &head, &text));
@@ -208,6 +220,7 @@ impl ReplyShape for ChatShape {
             usage,
             system_fingerprint: head.names.system_fingerprint,
             seed: head.names.seed,
+            receipt,
         })
     }
 }
@@ -274,6 +287,7 @@ impl ReplyHead {
             system_fingerprint: self.names.system_fingerprint.clone(),
             seed: self.names.seed,
             logprobs_mode: self.mode(),
+            receipt: None,
         }
     }
 

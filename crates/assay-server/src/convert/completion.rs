@@ -13,6 +13,8 @@ use assay_api::openai::{
 };
 use assay_engine::{self as engine, Channel, Entry, OutputEvent, PromptToken, TokenOutput};
 
+use serde_json::Value;
+
 use super::completion_prompt::{CompletionPrompt, PromptSpeller};
 use super::legacy_logprobs::LegacyWriter;
 use super::logprob_entries::{self, EntryStyle, Listing};
@@ -42,6 +44,7 @@ pub(crate) struct CompletionShape {
     offsets: Vec<usize>,
     /// By choice: what it is so far; in a stream only what it begins with.
     choices: Vec<CompletionChoice>,
+    receipt: Option<Value>,
 }
 
 /// How far a prompt is scored.
@@ -83,6 +86,7 @@ impl CompletionShape {
             prompts: Vec::with_capacity(prompts.len()),
             offsets: Vec::with_capacity(num_choices),
             choices: Vec::with_capacity(num_choices),
+            receipt: None,
         };
         for prompt in prompts {
             shape.open(prompt)?;
@@ -346,6 +350,7 @@ impl CompletionShape {
             system_fingerprint: self.names.system_fingerprint.clone(),
             seed: self.names.seed,
             logprobs_mode: self.style.map(|style| style.mode),
+            receipt: None,
         }
     }
 
@@ -400,11 +405,18 @@ impl ReplyShape for CompletionShape {
         Ok(pieces.into_iter().map(|piece| self.chunk(piece)).collect())
     }
 
+    fn receive_receipt(&mut self, receipt: Value) {
+        self.receipt = Some(receipt);
+    }
+
     fn last_chunks(&mut self, usage: Usage) -> Vec<TextCompletion> {
-        let counts = self
-            .include_usage
-            .then(|| self.object(Vec::new(), Some(Some(usage))));
-        counts.into_iter().collect()
+        let receipt = self.receipt.take();
+        let is_told = self.include_usage || receipt.is_some();
+        let last = is_told.then(|| TextCompletion {
+            receipt,
+            ..self.object(Vec::new(), self.include_usage.then_some(Some(usage)))
+        });
+        last.into_iter().collect()
     }
 
     fn add(&mut self, event: PromptEvent) -> Result<(), ApiError> {
@@ -429,7 +441,10 @@ impl ReplyShape for CompletionShape {
                 }
             }
         }
-        Ok(self.object(choices, Some(Some(usage))))
+        Ok(TextCompletion {
+            receipt: self.receipt.take(),
+            ..self.object(choices, Some(Some(usage)))
+        })
     }
 }
 

@@ -48,6 +48,7 @@ impl MessagesShape {
                     input_tokens: request.prompt_token_ids.len() as u64,
                     ..MessagesUsage::default()
                 },
+                system_fingerprint: names.system_fingerprint,
             },
             is_open: false,
             arguments: String::new(),

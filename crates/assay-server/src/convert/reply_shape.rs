@@ -3,6 +3,7 @@
 
 use assay_api::openai::Usage;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::reply::PromptEvent;
@@ -19,6 +20,10 @@ pub(crate) trait ReplyShape: Send + 'static {
 
     /// What an event adds to a stream.
     fn chunks(&mut self, event: PromptEvent) -> Result<Vec<Self::Chunk>, ApiError>;
+
+    /// Keeps the reply's receipt for its end; told before it, where the client gets one. Shapes that have no place for
+    /// it say nothing of it.
+    fn receive_receipt(&mut self, _receipt: Value) {}
 
     /// What a stream ends with, once the counts are known.
     fn last_chunks(&mut self, usage: Usage) -> Vec<Self::Chunk>;

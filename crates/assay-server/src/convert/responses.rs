@@ -10,6 +10,8 @@ use assay_api::openai::responses_request::ResponsesRequest;
 use assay_api::openai::{LogprobEntry, ToolCallDelta, Usage};
 use assay_engine::{self as engine, Channel, Entry, OutputEvent};
 
+use serde_json::Value;
+
 use super::logprob_entries::{self, EntryStyle, Listing};
 use super::reply_shape::{ReplyNames, ReplyShape};
 use super::tool_calls::{ToolCallReader, argument_schemas};
@@ -112,6 +114,7 @@ impl ResponsesShape {
                 usage: None,
                 system_fingerprint: names.system_fingerprint,
                 seed: names.seed,
+                receipt: None,
             },
             num_events: 0,
         }
@@ -404,6 +407,10 @@ impl ReplyShape for ResponsesShape {
 
     fn chunks(&mut self, event: PromptEvent) -> Result<Vec<ResponseEvent>, ApiError> {
         self.take(event)
+    }
+
+    fn receive_receipt(&mut self, receipt: Value) {
+        self.response.receipt = Some(receipt);
     }
 
     /// The last event carries the whole reply and its counts.

@@ -10,6 +10,8 @@ use assay_engine::{
     OutputEvent, PromptLogprobsParams, ReplyFormat, Request, RequestId, SamplingParams,
 };
 
+use serde_json::Value;
+
 use super::completion_prompt::CompletionPrompt;
 use super::logprob_entries::finite;
 use super::reply_shape::{ReplyNames, ReplyShape};
@@ -95,6 +97,7 @@ fn item_tokens(
 pub(crate) struct ScoreShape {
     names: ReplyNames,
     items: Vec<ItemScore>,
+    receipt: Option<Value>,
 }
 
 impl ScoreShape {
@@ -110,6 +113,7 @@ impl ScoreShape {
         Self {
             names,
             items: items.collect(),
+            receipt: None,
         }
     }
 }
@@ -124,6 +128,10 @@ impl ReplyShape for ScoreShape {
 
     fn chunks(&mut self, _: PromptEvent) -> Result<Vec<()>, ApiError> {
         Err(ApiError::Internal("scores are not streamed".to_owned()))
+    }
+
+    fn receive_receipt(&mut self, receipt: Value) {
+        self.receipt = Some(receipt);
     }
 
     fn last_chunks(&mut self, _: Usage) -> Vec<()> {
@@ -162,6 +170,7 @@ impl ReplyShape for ScoreShape {
             data: self.items,
             usage,
             system_fingerprint: self.names.system_fingerprint,
+            receipt: self.receipt,
         })
     }
 }

@@ -22,7 +22,16 @@ pub(crate) async fn create(
         .settle_tools(&mut chat.conversation, &mut ignored)?;
     let stream = chat.generation.stream;
     let names = app.reply_names("chatcmpl", chat.generation.seed);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let generation = &chat.generation;
+    let scored = generation.logprobs.is_some() || generation.prompt_logprobs.is_some();
+    let receipt = app.receipt_order(
+        &names,
+        "/v1/chat/completions",
+        &body.bytes,
+        generation.receipt,
+        scored.into(),
+    );
+    let submitted = app.submit(body.received, receipt, move |text, limits| {
         let request = request::chat(
             &chat.conversation,
             &chat.generation,

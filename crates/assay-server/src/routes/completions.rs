@@ -20,7 +20,16 @@ pub(crate) async fn create(
     let ignored = std::mem::take(&mut asked.ignored);
     let stream = asked.generation.stream;
     let names = app.reply_names("cmpl", asked.generation.seed);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let generation = &asked.generation;
+    let scored = generation.logprobs.is_some() || generation.prompt_logprobs.is_some();
+    let receipt = app.receipt_order(
+        &names,
+        "/v1/completions",
+        &body.bytes,
+        generation.receipt,
+        scored.into(),
+    );
+    let submitted = app.submit(body.received, receipt, move |text, limits| {
         let built = completion_request::build(&asked, names.seed, text, limits)?;
         let (prompts, work): (Vec<_>, Vec<_>) = built.into_iter().unzip();
         let shape = CompletionShape::new(names, &asked, &prompts, text)?;

@@ -12,6 +12,7 @@ use crate::convert::decisions::schema::search::search;
 use crate::deciding::Deciding;
 use crate::error::ApiError;
 use crate::ignored;
+use crate::receipts::Scored;
 use crate::state::AppState;
 
 pub(crate) async fn create(
@@ -19,14 +20,21 @@ pub(crate) async fn create(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let request = DecideRequest::from_json(&body.bytes)?;
-    let received = body.received;
-    drop(body);
     app.check_model(request.model.as_deref())?;
-    let deciding = Deciding::begin(&app, received)?;
-    let found = search(&deciding, &request).await?;
-    deciding.complete();
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("decide", Some(0));
+    let receipt = app.receipt_order(
+        &names,
+        "/v1/decide",
+        &body.bytes,
+        request.settings.receipt,
+        Scored::Yes,
+    );
+    let received = body.received;
+    drop(body);
+    let mut deciding = Deciding::begin(&app, received, receipt)?;
+    let found = search(&mut deciding, &request).await?;
+    let receipt = deciding.complete().await?;
     let best = found.instances.first();
     let probability = best.map_or(0.0, |best| best.probability);
     let refusal = found.refused.filter(|(_, beam)| *beam >= probability);
@@ -48,6 +56,7 @@ pub(crate) async fn create(
         usage: found.counts.openai(),
         system_fingerprint: names.system_fingerprint,
         prompt_format: PROMPT_FORMAT.to_owned(),
+        receipt,
     };
     let mut response = Json(reply).into_response();
     ignored::list(&request.ignored, &mut response);

@@ -1,6 +1,6 @@
 //! `POST /v1/decisions`.
 
-use assay_api::decisions::openai::DecisionRequest;
+use assay_api::decisions::openai::{Decision, DecisionRequest};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -10,6 +10,7 @@ use crate::convert::decisions::openai;
 use crate::deciding::Deciding;
 use crate::error::ApiError;
 use crate::ignored;
+use crate::receipts::Scored;
 use crate::state::AppState;
 
 pub(crate) async fn create(
@@ -21,13 +22,24 @@ pub(crate) async fn create(
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("dec", Some(0));
     let asks = openai::asks(&request);
+    let receipt = app.receipt_order(
+        &names,
+        "/v1/decisions",
+        &body.bytes,
+        request.settings.receipt,
+        Scored::Yes,
+    );
     let received = body.received;
     drop(body);
-    let deciding = Deciding::begin(&app, received)?;
+    let mut deciding = Deciding::begin(&app, received, receipt)?;
     let (outcomes, counts) = deciding.read(asks, &request.settings, "input").await?;
-    deciding.complete();
+    let receipt = deciding.complete().await?;
     let unknown = request.ignored.clone();
-    let mut response = Json(openai::reply(request, outcomes, counts, names)).into_response();
+    let reply = Decision {
+        receipt,
+        ..openai::reply(request, outcomes, counts, names)
+    };
+    let mut response = Json(reply).into_response();
     ignored::list(&unknown, &mut response);
     Ok(response)
 }

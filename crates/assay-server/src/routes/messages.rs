@@ -24,7 +24,8 @@ pub(crate) async fn create(
     let stream = asked.generation.stream;
     let mut names = app.reply_names("msg", asked.generation.seed);
     names.id = names.id.replacen('-', "_", 1);
-    let submitted = app.submit(body.received, move |text, limits| {
+    // The shape reports no scores and has no place for a receipt.
+    let submitted = app.submit(body.received, None, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,

@@ -22,7 +22,15 @@ pub(crate) async fn create(
         .settle_tools(&mut asked.conversation, &mut ignored)?;
     let stream = asked.generation.stream;
     let names = app.reply_names("resp", asked.generation.seed);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let generation = &asked.generation;
+    let receipt = app.receipt_order(
+        &names,
+        "/v1/responses",
+        &body.bytes,
+        generation.receipt,
+        generation.logprobs.is_some().into(),
+    );
+    let submitted = app.submit(body.received, receipt, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,

@@ -7,6 +7,7 @@ use axum::response::Response;
 use crate::body::JsonBody;
 use crate::convert::score::{self, ScoreShape};
 use crate::error::ApiError;
+use crate::receipts::Scored;
 use crate::sse;
 use crate::state::AppState;
 
@@ -19,7 +20,8 @@ pub(crate) async fn create(
     let ignored = std::mem::take(&mut asked.ignored);
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("score", Some(0));
-    let submitted = app.submit(body.received, move |text, limits| {
+    let receipt = app.receipt_order(&names, "/v1/score", &body.bytes, asked.receipt, Scored::Yes);
+    let submitted = app.submit(body.received, receipt, move |text, limits| {
         let work = score::build(&asked, text, limits)?;
         Ok((ScoreShape::new(names, work.len()), work))
     });

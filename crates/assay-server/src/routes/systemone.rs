@@ -1,7 +1,7 @@
 //! `POST /v1/systemone`. Faults of the body are 422 with their place; `layers/error_shape.rs` writes all other errors.
 
 use assay_api::FieldError;
-use assay_api::decisions::systemone::SystemOneRequest;
+use assay_api::decisions::systemone::{SystemOneRequest, SystemOneResponse};
 use assay_api::decisions::validation::ValidationErrors;
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +13,7 @@ use crate::convert::decisions::systemone;
 use crate::deciding::Deciding;
 use crate::error::ApiError;
 use crate::ignored;
+use crate::receipts::Scored;
 use crate::state::AppState;
 
 pub(crate) async fn create(
@@ -43,12 +44,23 @@ async fn answer(
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("so", Some(0));
     let asks = systemone::asks(&request);
+    let receipt = app.receipt_order(
+        &names,
+        "/v1/systemone",
+        &body.bytes,
+        request.settings.receipt,
+        Scored::Yes,
+    );
     let received = body.received;
     drop(body);
-    let deciding = Deciding::begin(app, received)?;
+    let mut deciding = Deciding::begin(app, received, receipt)?;
     let (outcomes, counts) = deciding.read(asks, &request.settings, "state").await?;
-    deciding.complete();
-    let mut response = Json(systemone::reply(&request, outcomes, counts, names)).into_response();
+    let x_receipt = deciding.complete().await?;
+    let reply = SystemOneResponse {
+        x_receipt,
+        ..systemone::reply(&request, outcomes, counts, names)
+    };
+    let mut response = Json(reply).into_response();
     ignored::list(&request.ignored, &mut response);
     Ok(response)
 }

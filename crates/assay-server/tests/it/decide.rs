@@ -155,7 +155,7 @@ async fn numbers_and_dates_have_one_spelling_each() {
     }
 }
 
-fn ticket() -> Value {
+pub(crate) fn ticket() -> Value {
     json!({
         "type": "object",
         "title": "A ticket",

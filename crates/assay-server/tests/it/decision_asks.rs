@@ -326,7 +326,7 @@ async fn d10_decisions_name_the_field_of_every_fault() {
             levels(Value::Array(vec![json!({"label": "a"}); 102])),
             "questions[1].levels",
         ),
-        (with(base.clone(), json!({"receipt": true})), "receipt"),
+        (with(base.clone(), json!({"receipt": 1})), "receipt"),
         (
             with(base.clone(), json!({"diagnostics": "yes"})),
             "diagnostics",

@@ -23,6 +23,7 @@ mod probes;
 mod prompt_scores;
 mod real_model;
 mod reasoning;
+mod receipts;
 mod responses;
 mod score;
 mod scored;

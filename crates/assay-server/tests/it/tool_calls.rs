@@ -8,7 +8,7 @@ use crate::stream::check_streams_alike;
 use crate::vocab;
 use crate::world::{Setup, World, ask, ask_message, order, with};
 
-const HERMES: &str = "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}\
+pub(crate) const HERMES: &str = "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}\
     {% for message in messages %}{{ message.content }}{% for call in message.tool_calls or [] %}<tool_call>\n\
     {\"name\": \"{{ call.function.name }}\", \"arguments\": {{ call.function.arguments | tojson }}}\n</tool_call>\
     {% endfor %}{% endfor %}{% if add_generation_prompt %}<|go|>{% endif %}";
@@ -30,7 +30,7 @@ fn world(template: &'static str) -> World {
     .build()
 }
 
-fn tools() -> Value {
+pub(crate) fn tools() -> Value {
     let tool = |name: &str, parameters: Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     json!([
         tool(

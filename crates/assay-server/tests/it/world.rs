@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
+use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
 use assay_server::{
-    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, router, serve, shutdown_channel,
+    AppState, Limits, PROMPT_FORMAT, ParserChoice, ServerConfig, ShutdownTrigger, router, serve,
+    shutdown_channel,
 };
 use assay_testkit::scripted::{ScriptedModel, StepGate, background_row, forcing_row, nan_row};
 use axum::body::Body;
@@ -71,7 +73,22 @@ pub(crate) fn config() -> ServerConfig {
         loopback: true,
         cors_origins: Vec::new(),
         created: 1_700_000_000,
-        system_fingerprint: "fp_test".to_owned(),
+        identity: Identity {
+            numerics: "n1".to_owned(),
+            profile: "exact".to_owned(),
+            kv: "f16".to_owned(),
+            model: ModelFacts {
+                sha256: Sha256Hex::of_bytes(b"scripted weights"),
+                name: MODEL.to_owned(),
+                architecture: "llama".to_owned(),
+            },
+            tokenizer_sha256: Sha256Hex::of_hash(&vocab::tokenizer().hash()),
+            template_sha256: None,
+            prompt_format: PROMPT_FORMAT.to_owned(),
+            overrides: Overrides::default(),
+        },
+        receipts: false,
+        ledger: None,
         template_date: assay_tokenizer::TemplateDate::default(),
         reasoning_parser: ParserChoice::Detect,
         tool_parser: ParserChoice::Detect,

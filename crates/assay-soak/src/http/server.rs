@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
 use assay_server::{
-    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, serve, shutdown_channel,
+    AppState, Limits, PROMPT_FORMAT, ParserChoice, ServerConfig, ShutdownTrigger, serve,
+    shutdown_channel,
 };
 use assay_tokenizer::{ChatTemplate, TemplateDate, TemplateTokens};
 use tokio::net::TcpListener;
@@ -44,7 +46,22 @@ impl Server {
             loopback: true,
             cors_origins: Vec::new(),
             created: 0,
-            system_fingerprint: "soak".to_owned(),
+            identity: Identity {
+                numerics: "n1".to_owned(),
+                profile: "exact".to_owned(),
+                kv: "f16".to_owned(),
+                model: ModelFacts {
+                    sha256: Sha256Hex::of_bytes(subject.name.as_bytes()),
+                    name: subject.name.clone(),
+                    architecture: "llama".to_owned(),
+                },
+                tokenizer_sha256: Sha256Hex::of_hash(&tokenizer.hash()),
+                template_sha256: None,
+                prompt_format: PROMPT_FORMAT.to_owned(),
+                overrides: Overrides::default(),
+            },
+            receipts: false,
+            ledger: None,
             template_date: TemplateDate::default(),
             reasoning_parser: ParserChoice::Detect,
             tool_parser: ParserChoice::Detect,

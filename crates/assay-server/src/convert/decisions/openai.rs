@@ -18,7 +18,7 @@ pub(crate) fn asks(request: &DecisionRequest) -> Vec<Ask> {
     asks.collect()
 }
 
-/// The reply.
+/// The reply, its receipt aside.
 pub(crate) fn reply(
     request: DecisionRequest,
     outcomes: Vec<Outcome>,
@@ -37,5 +37,6 @@ pub(crate) fn reply(
         usage: counts.openai(),
         system_fingerprint: names.system_fingerprint,
         prompt_format: PROMPT_FORMAT.to_owned(),
+        receipt: None,
     }
 }

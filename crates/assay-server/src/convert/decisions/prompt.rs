@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::model_text::ModelText;
 
 /// Name and version of what this file and `wording.rs` write.
-pub(crate) const PROMPT_FORMAT: &str = "assay-1";
+pub const PROMPT_FORMAT: &str = "assay-1";
 
 /// What parts state and questions.
 const BETWEEN: &str = "\n\n";

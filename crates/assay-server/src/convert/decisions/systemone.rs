@@ -18,7 +18,7 @@ pub(crate) fn asks(request: &SystemOneRequest) -> Vec<Ask> {
     asks.collect()
 }
 
-/// The reply.
+/// The reply, its receipt aside.
 pub(crate) fn reply(
     request: &SystemOneRequest,
     outcomes: Vec<Outcome>,
@@ -35,5 +35,6 @@ pub(crate) fn reply(
         x_id: names.id,
         x_system_fingerprint: names.system_fingerprint,
         x_prompt_format: PROMPT_FORMAT.to_owned(),
+        x_receipt: None,
     }
 }

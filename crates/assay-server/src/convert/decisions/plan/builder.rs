@@ -6,7 +6,7 @@ pub(super) struct Builder<'a> {
     pub(super) text: &'a ModelText,
     pub(super) format: &'a QuestionFormat,
     pub(super) settings: &'a DecisionSettings,
-    pub(super) priors: &'a PriorCache,
+    pub(super) priors: Option<&'a PriorCache>,
     pub(super) questions: Vec<LabelQuestion>,
     pub(super) owners: Vec<usize>,
 }
@@ -163,7 +163,7 @@ impl Builder<'_> {
             question: text,
         };
         let question = self.label_question(&ask.question, asked, labels)?;
-        if let Some(known) = self.priors.get(&question) {
+        if let Some(known) = self.priors.and_then(|priors| priors.get(&question)) {
             return Ok(PriorOf::Known(known));
         }
         let index = self.push(owner, question.clone());

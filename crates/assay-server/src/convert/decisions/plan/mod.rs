@@ -4,6 +4,7 @@
 //! a prior is asked for and not known yet.
 
 mod builder;
+mod recorded;
 
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ pub(crate) struct Outcome {
 }
 
 impl Plan {
-    /// Puts the questions into words and tokens.
+    /// Puts the questions into words and tokens; a prior that `priors` knows is not read again.
     ///
     /// # Errors
     /// The model cannot be asked, or a label cannot be read; errors name the place in the body.
@@ -108,7 +109,7 @@ impl Plan {
         settings: &DecisionSettings,
         state_field: &'static str,
         text: &ModelText,
-        priors: &PriorCache,
+        priors: Option<&PriorCache>,
         limits: ModelLimits,
     ) -> Result<(Self, Vec<DecisionRequest>), ApiError> {
         let format = text.question_format()?;

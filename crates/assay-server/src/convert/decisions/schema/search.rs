@@ -34,7 +34,7 @@ pub(crate) struct Found {
 /// # Errors
 /// The model cannot be asked, a label cannot be read, or reading failed.
 pub(crate) async fn search(
-    deciding: &Deciding,
+    deciding: &mut Deciding,
     request: &DecideRequest,
 ) -> Result<Found, ApiError> {
     let state: Arc<str> = state_text(&request.state).into();
