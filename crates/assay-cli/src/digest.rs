@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -43,9 +44,7 @@ pub(crate) fn sha256_of_file(path: &Path, cache_dir: &Path) -> Result<String> {
     if let Some(entry) = known {
         return Ok(entry.sha256);
     }
-    let sha256 = hash(path).with_context(|| format!("cannot read {}", path.display()))?;
-    remember(path, cache_dir, &sha256);
-    Ok(sha256)
+    sha256_anew(path, cache_dir)
 }
 
 /// The SHA-256 of `path` as it is read now, whatever is remembered of it.
@@ -53,7 +52,10 @@ pub(crate) fn sha256_of_file(path: &Path, cache_dir: &Path) -> Result<String> {
 /// # Errors
 /// If the file cannot be read.
 pub(crate) fn sha256_anew(path: &Path, cache_dir: &Path) -> Result<String> {
+    let started = Instant::now();
     let sha256 = hash(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let seconds = started.elapsed().as_secs_f64();
+    tracing::info!(path = %path.display(), seconds, "model file hashed");
     remember(path, cache_dir, &sha256);
     Ok(sha256)
 }
