@@ -52,7 +52,7 @@ fn any_object_is_json_mode() {
 
 /// Faults 134, 137, 138, 139.
 #[test]
-fn strings_are_strict_json_and_keep_their_characters() {
+fn fault_134_fault_137_fault_138_fault_139_strings_are_strict_json() {
     check_texts(
         "unbounded",
         &json!({"type": "string"}),
@@ -100,7 +100,7 @@ fn strings_are_strict_json_and_keep_their_characters() {
 
 /// Fault 135.
 #[test]
-fn patterns_range_over_characters() {
+fn fault_135_patterns_range_over_characters() {
     check_texts(
         "Cyrillic",
         &json!({"type": "string", "pattern": "^[а-я]+$"}),
@@ -133,7 +133,7 @@ fn numbers_keep_their_bounds() {
 
 /// Fault 131: the default is JSON Schema's, more members are allowed.
 #[test]
-fn objects_mean_what_json_schema_says() {
+fn fault_131_fault_133_objects_mean_what_json_schema_says() {
     let closed = json!({
         "type": "object",
         "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
@@ -164,7 +164,7 @@ fn objects_mean_what_json_schema_says() {
 
 /// Fault 129.
 #[test]
-fn references_are_followed_wherever_they_point() {
+fn fault_129_references_are_followed_wherever_they_point() {
     check_texts(
         "into items",
         &json!({

@@ -124,7 +124,7 @@ fn what_no_value_satisfies_is_refused() {
 
 /// Faults 145, 147, 150.
 #[test]
-fn depth_and_size_are_bounded() {
+fn fault_145_fault_147_depth_and_size_are_bounded() {
     let nested = |levels: usize| (0..levels).fold(json!(true), |inner, _| json!({"items": inner}));
     assert!(factory().compile_json_schema(&nested(60)).is_ok());
     assert!(matches!(
@@ -156,7 +156,7 @@ fn depth_and_size_are_bounded() {
 
 /// Fault 130: a large bound compiles or is refused; it never hangs.
 #[test]
-fn large_bounds_end() {
+fn fault_130_large_bounds_end() {
     for schema in [
         json!({"type": "string", "maxLength": 10_000}),
         json!({"type": "array", "items": {"type": "integer"}, "maxItems": 10_000}),

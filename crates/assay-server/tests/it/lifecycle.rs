@@ -83,6 +83,27 @@ async fn o4_fault_154_fault_155_fault_158_a_client_gone_in_decode_frees_its_slot
     }
 }
 
+/// What a client used before it left is counted all the same.
+#[tokio::test]
+async fn fault_167_tokens_of_a_stream_that_was_left_are_counted() {
+    let Served { world, address, .. } = Setup::default().serve().await;
+    let client = post_raw(address, &endless(true)).await;
+    eventually(&world, "decoding", |stats| stats.num_generation_tokens > 6).await;
+    drop(client);
+    eventually(&world, "cancelled", |stats| stats.num_cancelled == 2).await;
+    let stats = world.engine.stats();
+    let metrics = world.get("/metrics").await.expect_status(StatusCode::OK);
+    let text = String::from_utf8(metrics.body.to_vec()).expect("UTF-8");
+    for (name, count) in [
+        ("vllm:generation_tokens_total", stats.num_generation_tokens),
+        ("vllm:prompt_tokens_total", stats.num_prompt_tokens),
+        ("assay_requests_cancelled_total", 2),
+    ] {
+        let line = format!("{name}{{model_name=\"scripted\"}} {count}\n");
+        assert!(count > 0 && text.contains(&line), "{line}{text}");
+    }
+}
+
 #[tokio::test]
 async fn o4_fault_157_a_client_gone_in_prefill_is_dropped() {
     for stream in [true, false] {
