@@ -439,24 +439,20 @@ async fn a_receipt_of_nothing_that_a_model_can_do_is_refused_without_harm() {
 async fn a_stream_ends_with_its_receipt() {
     let world = World::new();
     let more = json!({"receipt": true, "stream": true});
-    for (path, body, counts) in [
-        (CHAT, sampled(), false),
-        (
-            CHAT,
-            with(
-                sampled(),
-                json!({"stream_options": {"include_usage": true}}),
-            ),
-            true,
-        ),
+    let counted = json!({"stream_options": {"include_usage": true}});
+    for (path, body, options) in [
+        (CHAT, sampled(), json!({})),
+        (CHAT, sampled(), counted),
         (
             COMPLETIONS,
             json!({"prompt": "abc", "max_tokens": 4, "seed": 1}),
-            false,
+            json!({}),
         ),
     ] {
+        let counts = options["stream_options"].is_object();
         let whole = receipt_of(&world, path, &body).await;
-        let answer = world.post_to(path, &with(body, more.clone())).await;
+        let body = with(with(body, more.clone()), options);
+        let answer = world.post_to(path, &body).await;
         let chunks = answer.data();
         let last = chunks.last().expect("chunks");
         assert_eq!(last["choices"], json!([]));
@@ -513,7 +509,7 @@ async fn the_ledger_has_decisions_and_scored_replies() {
         ),
         (
             SYSTEM_ONE,
-            json!({"state": "x", "questions": {"q": {"type": "noul"}}}),
+            json!({"state": "x", "questions": {"q": {"type": "noul", "instructions": "Is it?"}}}),
             "x_id",
         ),
         (SCORE, json!({"query": "x", "items": ["y"]}), "id"),

@@ -83,7 +83,7 @@ pub(crate) fn config() -> ServerConfig {
                 architecture: "llama".to_owned(),
             },
             tokenizer_sha256: Sha256Hex::of_hash(&vocab::tokenizer().hash()),
-            template_sha256: None,
+            template_sha256: Some(Sha256Hex::of_bytes(vocab::TEMPLATE.as_bytes())),
             prompt_format: PROMPT_FORMAT.to_owned(),
             overrides: Overrides::default(),
         },
