@@ -36,7 +36,7 @@ pub(crate) enum LedgerCommand {
         row: String,
     },
     /// Compute receipts again: exit status 1 if one is not identical
-    Replay(ReplayRows),
+    Replay(Box<ReplayRows>),
 }
 
 /// Which rows to compute again.
@@ -74,7 +74,7 @@ pub(crate) fn run(command: LedgerCommand) -> Result<()> {
             let row = find(&open(&file)?, &row)?;
             Ok(writeln!(io::stdout(), "{}", row.entry.receipt)?)
         }
-        LedgerCommand::Replay(rows) => replay(rows),
+        LedgerCommand::Replay(rows) => replay(*rows),
     }
 }
 

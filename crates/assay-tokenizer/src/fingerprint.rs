@@ -20,13 +20,13 @@ impl Fingerprint {
         let mut count = 0_u64;
         for item in items {
             let bytes = item.as_ref();
-            self.0.update(&(bytes.len() as u64).to_le_bytes());
+            self.0.update((bytes.len() as u64).to_le_bytes());
             self.0.update(bytes);
             count += 1;
         }
         // A length no item can have closes the list.
-        self.0.update(&u64::MAX.to_le_bytes());
-        self.0.update(&count.to_le_bytes());
+        self.0.update(u64::MAX.to_le_bytes());
+        self.0.update(count.to_le_bytes());
     }
 
     pub(crate) fn finish(self) -> [u8; 32] {
