@@ -13,6 +13,7 @@ use crate::convert::decisions::usage::Counts;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::places::TextWork;
 use crate::receipts::ReceiptOrder;
 use crate::sink::OutcomeSink;
 use crate::state::AppState;
@@ -62,7 +63,7 @@ impl Deciding {
     ) -> Result<(Vec<Outcome>, Counts), ApiError> {
         let (settings, app) = (settings.clone(), self.app.clone());
         let is_recorded = self.recorded.is_some();
-        let planned = self.app.with_text(move |text, limits| {
+        let planned = self.app.with_text(TextWork::Words, move |text, limits| {
             // A receipt holds the reading of every prior, so none comes from before.
             let priors = (!is_recorded).then(|| app.priors());
             Plan::new(&asks, &settings, state_field, text, priors, limits)

@@ -16,6 +16,7 @@ pub mod ledger;
 mod lifecycle;
 mod metrics;
 mod model_text;
+mod places;
 mod random;
 mod receipts;
 mod reply;

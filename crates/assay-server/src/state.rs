@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use assay_api::openai::{GenerationParams, Tools};
 use assay_engine::{
     EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId, SubmitError,
 };
 use assay_receipt::Identity;
 use assay_tokenizer::{ChatTemplate, Tokenizer};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use crate::body::BodyBudget;
 use crate::config::ServerConfig;
@@ -23,13 +24,40 @@ use crate::layers::auth::ApiKeys;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, RequestTimer, WaitTimer};
 use crate::model_text::ModelText;
+use crate::places::{TextPlaces, TextWork};
 use crate::random::{random_seed, random_u64};
 use crate::receipts::{ReceiptOrder, RecordedReply};
-use crate::reply::{PromptEvent, Reply};
-use crate::sink::output_channel;
+use crate::reply::{Events, PromptEvent, Reply};
+use crate::sink::{Backlog, output_channel};
 
-/// Prompts rendered and tokenised at once; more would only fight for the engine's cores.
-const NUM_TOKENIZERS: usize = 2;
+/// How a request's work is done and its reply delivered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) work: TextWork,
+    pub(crate) delivery: Delivery,
+}
+
+/// How a reply goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// Once it is whole.
+    Whole,
+    /// As it comes, at the client's pace.
+    Streamed,
+}
+
+impl Terms {
+    /// Those of a reply to `asked`, which may call `tools`.
+    pub(crate) fn of(asked: &GenerationParams, tools: Option<&Tools>) -> Self {
+        Self {
+            work: TextWork::of(&asked.form, tools),
+            delivery: match asked.stream {
+                Some(_) => Delivery::Streamed,
+                None => Delivery::Whole,
+            },
+        }
+    }
+}
 
 /// What clients of the System One shape call the model unless told otherwise.
 pub(crate) const SYSTEM_ONE_ALIAS: &str = "jev-latest";
@@ -46,7 +74,7 @@ struct Shared {
     metrics: Arc<Metrics>,
     lifecycle: Lifecycle,
     body_budget: BodyBudget,
-    tokenizing: Arc<Semaphore>,
+    places: TextPlaces,
     priors: PriorCache,
     identity: Arc<Identity>,
     system_fingerprint: String,
@@ -80,7 +108,7 @@ impl AppState {
             metrics: Arc::new(Metrics::new(&config.model_id)),
             lifecycle: Lifecycle::new(),
             body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
-            tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
+            places: TextPlaces::new(),
             priors: PriorCache::default(),
             system_fingerprint: config.identity.fingerprint(),
             identity: Arc::new(config.identity.clone()),
@@ -205,6 +233,7 @@ impl AppState {
     pub(crate) async fn submit<T, B>(
         &self,
         received: Instant,
+        terms: Terms,
         receipt: Option<ReceiptOrder>,
         build: B,
     ) -> Result<(T, Reply), ApiError>
@@ -219,13 +248,22 @@ impl AppState {
             self.metrics().count_refused();
             return Err(ApiError::Draining);
         };
-        let (built, work) = self.with_text(build).await?;
+        let (built, work) = self.with_text(terms.work, build).await?;
         let num_prompts = work.len();
         let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
+        let backlog = Arc::new(match terms.delivery {
+            Delivery::Whole => Backlog::unbounded(),
+            Delivery::Streamed => Backlog::new(self.config().limits.backlog_bytes),
+        });
         let mut recorded = receipt.map(RecordedReply::new);
-        let (events, ready) = self.hand_over(work, timer.wait(), recorded.as_mut())?;
+        let (events, ready) = self.hand_over(work, timer.wait(), recorded.as_mut(), &backlog)?;
+        let events = Events {
+            ready,
+            coming: events,
+            backlog,
+        };
         let counts = (num_prompts, num_choices);
-        let reply = Reply::new(self.clone(), events, ready, counts, timer, running);
+        let reply = Reply::new(self.clone(), events, counts, timer, running);
         Ok((built, reply.with_receipt(recorded)))
     }
 
@@ -235,6 +273,7 @@ impl AppState {
         work: Vec<Work>,
         wait: WaitTimer,
         mut recorded: Option<&mut RecordedReply>,
+        backlog: &Arc<Backlog>,
     ) -> Result<(mpsc::Receiver<PromptEvent>, VecDeque<PromptEvent>), ApiError> {
         let mut requests = Vec::new();
         let mut ready = VecDeque::new();
@@ -258,7 +297,7 @@ impl AppState {
         let borrowed = requests
             .iter()
             .map(|(index, request, trace)| (*index, request, trace.clone()));
-        let (sinks, events) = output_channel(borrowed, wait);
+        let (sinks, events) = output_channel(borrowed, wait, backlog);
         let with_sinks = std::iter::zip(requests, sinks)
             .map(|((_, request, _), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
         if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {
@@ -276,16 +315,16 @@ impl AppState {
         error
     }
 
-    /// Runs what needs the model's words off the threads that serve connections, as it takes as long as its
+    /// Runs `work` on the model's words off the threads that serve connections, as it takes as long as its
     /// text is long.
-    pub(crate) async fn with_text<T, B>(&self, build: B) -> Result<T, ApiError>
+    pub(crate) async fn with_text<T, B>(&self, work: TextWork, build: B) -> Result<T, ApiError>
     where
         T: Send + 'static,
         B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<T, ApiError> + Send + 'static,
     {
         let limits = self.limits();
         let text = Arc::clone(&self.0.text);
-        let permit = Arc::clone(&self.0.tokenizing).acquire_owned().await;
+        let permit = self.0.places.take(work).await;
         let built = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             build(&text, limits)

@@ -108,6 +108,12 @@ fn what_no_value_satisfies_is_refused() {
         json!(false),
         json!({"allOf": [{"type": "null"}, {"type": "string"}]}),
         json!({"type": "string", "minLength": 3, "maxLength": 2}),
+        // Every option needs another of itself.
+        json!({"anyOf": [{"$ref": "#"}, {"$ref": "#/anyOf/0"}]}),
+        json!({"$ref": "#/$defs/n", "$defs": {"n": {"oneOf": [
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]},
+            {"type": "array", "items": {"$ref": "#/$defs/n"}, "minItems": 1},
+        ]}}}),
         json!({"$ref": "#"}),
         json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
     ] {

@@ -9,7 +9,7 @@ use crate::convert::chat::ChatShape;
 use crate::convert::request::{self, Work};
 use crate::error::ApiError;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -31,7 +31,8 @@ pub(crate) async fn create(
         generation.receipt,
         scored.into(),
     );
-    let submitted = app.submit(body.received, receipt, move |text, limits| {
+    let terms = Terms::of(&chat.generation, Some(&chat.conversation.tools));
+    let submitted = app.submit(body.received, terms, receipt, move |text, limits| {
         let request = request::chat(
             &chat.conversation,
             &chat.generation,

@@ -9,7 +9,7 @@ use crate::convert::completion::CompletionShape;
 use crate::convert::completion_request;
 use crate::error::ApiError;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -29,7 +29,8 @@ pub(crate) async fn create(
         generation.receipt,
         scored.into(),
     );
-    let submitted = app.submit(body.received, receipt, move |text, limits| {
+    let terms = Terms::of(&asked.generation, None);
+    let submitted = app.submit(body.received, terms, receipt, move |text, limits| {
         let built = completion_request::build(&asked, names.seed, text, limits)?;
         let (prompts, work): (Vec<_>, Vec<_>) = built.into_iter().unzip();
         let shape = CompletionShape::new(names, &asked, &prompts, text)?;

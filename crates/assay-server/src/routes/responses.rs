@@ -9,7 +9,7 @@ use crate::convert::request::{self, Work};
 use crate::convert::responses::ResponsesShape;
 use crate::error::ApiError;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -30,7 +30,8 @@ pub(crate) async fn create(
         generation.receipt,
         generation.logprobs.is_some().into(),
     );
-    let submitted = app.submit(body.received, receipt, move |text, limits| {
+    let terms = Terms::of(&asked.generation, Some(&asked.conversation.tools));
+    let submitted = app.submit(body.received, terms, receipt, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,

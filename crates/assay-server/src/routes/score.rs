@@ -7,9 +7,10 @@ use axum::response::Response;
 use crate::body::JsonBody;
 use crate::convert::score::{self, ScoreShape};
 use crate::error::ApiError;
+use crate::places::TextWork;
 use crate::receipts::Scored;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Delivery, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -21,7 +22,11 @@ pub(crate) async fn create(
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("score", Some(0));
     let receipt = app.receipt_order(&names, "/v1/score", &body.bytes, asked.receipt, Scored::Yes);
-    let submitted = app.submit(body.received, receipt, move |text, limits| {
+    let terms = Terms {
+        work: TextWork::Words,
+        delivery: Delivery::Whole,
+    };
+    let submitted = app.submit(body.received, terms, receipt, move |text, limits| {
         let work = score::build(&asked, text, limits)?;
         Ok((ScoreShape::new(names, work.len()), work))
     });

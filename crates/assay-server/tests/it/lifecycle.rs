@@ -415,6 +415,60 @@ async fn a_client_that_stops_reading_does_not_hold_its_reply_for_ever() {
     drop(client);
 }
 
+/// A stream that waits beyond its limit is cut where it stands: its places are free, what was sent is whole, its
+/// neighbour notices nothing.
+#[tokio::test]
+async fn a_stream_that_is_read_too_slowly_is_cut_off_alone() {
+    let mut setup = Setup::default();
+    setup.config.limits.backlog_bytes = 100_000;
+    let Served { world, address, .. } = setup.serve().await;
+    let neighbour = with(
+        ask_message("neighbour"),
+        json!({"max_tokens": 60, "logprobs": true}),
+    );
+    let alone = world.reply(&neighbour).await;
+    let named: Vec<u32> = (0..crate::vocab::size_u32()).collect();
+    let wide = json!({
+        "stream": true, "max_tokens": 3_000, "logprobs": true, "allowed_token_ids": named,
+        "return_token_ids": true,
+    });
+    let mut client = post_raw(address, &with(ask_message("#flat 90#"), wide)).await;
+    client.readable().await.expect("the reply begins");
+    let together = world.reply(&neighbour).await;
+    assert_eq!(together["choices"], alone["choices"]);
+    eventually(&world, "cut off", |stats| stats.num_cancelled == 1).await;
+    let stats = world.engine.stats();
+    assert_eq!((stats.num_running, stats.num_kv_blocks_used), (0, 0));
+
+    let mut text = Vec::new();
+    let mut part = vec![0; 1 << 20];
+    while !text.ends_with(b"data: [DONE]\n\n") && !text.ends_with(b"0\r\n\r\n") {
+        let num_bytes = client.read(&mut part).await.expect("more of it");
+        assert_ne!(num_bytes, 0, "the stream ends in order");
+        text.extend_from_slice(&part[..num_bytes]);
+    }
+    let text = String::from_utf8_lossy(&text);
+    let (sent, end) = text
+        .rsplit_once("data: {\"error\"")
+        .expect("an error event");
+    assert!(end.contains("\"code\":\"read_too_slowly\""), "{end}");
+    // Every chunk that went out has its own entries: as many as tokens, none cut.
+    let num_chunks = sent.matches("\"delta\":{\"content\"").count();
+    let num_entries = sent.matches("\"allowed_logprob\"").count();
+    assert!(
+        num_chunks > 10 && num_entries >= num_chunks,
+        "{num_chunks} {num_entries}"
+    );
+    assert_eq!(
+        sent.matches("\"finish_reason\":null").count(),
+        sent.matches("\"finish_reason\"").count()
+    );
+    assert_eq!(
+        world.reply(&ask("next")).await["choices"][0]["message"]["content"],
+        "next"
+    );
+}
+
 #[tokio::test]
 async fn silence_is_kept_open_by_comments() {
     let mut setup = Setup::default();
