@@ -141,7 +141,7 @@ async fn s9_days_and_times_on_the_real_model() {
     });
     for temperature in [0, 1] {
         let more =
-            json!({"model": "default", "temperature": temperature, "seed": 3, "max_tokens": 200});
+            json!({"model": "default", "temperature": temperature, "seed": 3, "max_tokens": 90});
         let body = with(ask_message("When is the next leap day?"), more);
         let reply = world.reply(&with(body, schema_format(&schema))).await;
         let choice = &reply["choices"][0];
