@@ -11,6 +11,7 @@ use crate::openai::generation::{Dialect, GenerationParams};
 use crate::openai::message::required;
 use crate::openai::reasoning::read_effort;
 use crate::openai::tools::{check_choice, read_name, unique};
+use crate::record;
 use crate::openai::{Conversation, ReasoningEffort, ReasoningParams, Tool, ToolChoice, Tools};
 
 /// Accepted with any value: they change neither tokens nor scores.
@@ -86,13 +87,9 @@ impl MessagesRequest {
             chat_template_kwargs: read_template_kwargs(&mut body)?,
             messages: read_messages(&mut body, &mut ignored)?,
         };
-        for name in HARMLESS {
-            let _ = body.take(name);
-        }
+        body.harmless(HARMLESS);
         for name in REFUSED {
-            if body.take(name).is_some() {
-                return Err(FieldError::unsupported(*name, "this field"));
-            }
+            body.refuse(name, "this field")?;
         }
         ignored.splice(0..0, body.untaken());
         Ok(Self {
@@ -130,7 +127,9 @@ fn read_generation(
         Some(other) => return Err(wrong_type("stop_sequences", "an array", &other)),
     }
     let mut shared = Fields::new("", Value::Object(shared))?;
-    let read = GenerationParams::read(&mut shared, &DIALECT, &mut Vec::new());
+    let read = record::within(SHARED, || {
+        GenerationParams::read(&mut shared, &DIALECT, &mut Vec::new())
+    });
     let mut generation = read.map_err(in_own_words)?;
     if has_format {
         generation.form.path = "output_config.format.schema";
