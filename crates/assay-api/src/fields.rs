@@ -131,6 +131,13 @@ impl Fields {
         }
     }
 
+    /// Moves the fields `names` into an object of their own, for a reader that says what they may be.
+    pub fn part(&mut self, names: &[&str]) -> Map<String, Value> {
+        let names = names.iter();
+        let taken = names.filter_map(|name| Some(((*name).to_owned(), self.remove(name)?)));
+        taken.collect()
+    }
+
     fn remove(&mut self, name: &str) -> Option<Value> {
         // Constant time whatever the number of fields; the order of the rest is still a function of the body.
         self.map.swap_remove(name).filter(|value| !value.is_null())
@@ -205,7 +212,12 @@ impl Fields {
     ) -> Result<Option<T>, FieldError> {
         asked!(
             (&self.path, name),
-            Choice(choices.iter().map(|(choice, _)| (*choice).to_owned()).collect())
+            Choice(
+                choices
+                    .iter()
+                    .map(|(choice, _)| (*choice).to_owned())
+                    .collect()
+            )
         );
         let Some(text) = self.text(name)? else {
             return Ok(None);

@@ -168,6 +168,7 @@ pub struct Tokenized {
 
 /// One token as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "TokenPiece")]
 pub struct Piece {
     /// Its id.
     pub id: u32,

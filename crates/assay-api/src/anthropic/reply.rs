@@ -31,6 +31,7 @@ pub struct Message {
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "MessageBlock")]
 pub enum Block {
     /// Text.
     Text {
@@ -61,6 +62,7 @@ pub enum Block {
 /// Why a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "MessageStopReason")]
 pub enum StopReason {
     /// The model ended it.
     EndTurn,
@@ -148,6 +150,7 @@ impl MessageEvent {
 /// What to append to a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "MessageBlockDelta")]
 pub enum BlockDelta {
     /// Text.
     TextDelta {

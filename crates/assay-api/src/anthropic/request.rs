@@ -11,8 +11,8 @@ use crate::openai::generation::{Dialect, GenerationParams};
 use crate::openai::message::required;
 use crate::openai::reasoning::read_effort;
 use crate::openai::tools::{check_choice, read_name, unique};
-use crate::record;
 use crate::openai::{Conversation, ReasoningEffort, ReasoningParams, Tool, ToolChoice, Tools};
+use crate::record;
 
 /// Accepted with any value: they change neither tokens nor scores.
 const HARMLESS: &[&str] = &["cache_control", "metadata", "service_tier"];
@@ -106,15 +106,10 @@ fn read_generation(
     body: &mut Fields,
     format: Option<Value>,
 ) -> Result<GenerationParams, FieldError> {
-    let mut shared = Map::new();
+    let mut shared = body.part(SHARED);
     let has_format = format.is_some();
     if let Some(format) = format {
         shared.insert("response_format".to_owned(), format);
-    }
-    for name in SHARED {
-        if let Some(value) = body.take(name) {
-            shared.insert((*name).to_owned(), value);
-        }
     }
     if let Some(value) = body.number("temperature", NumberRange::closed(0.0, 1.0))? {
         shared.insert("temperature".to_owned(), json!(value));

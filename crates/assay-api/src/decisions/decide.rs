@@ -182,6 +182,7 @@ pub struct ValueProbability {
 
 /// What a distribution over ascending numbers comes to.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DistributionSummary")]
 pub struct Summary {
     /// Sum of each value times its probability.
     pub mean: f64,

@@ -290,6 +290,7 @@ pub struct SystemOneUsage {
 
 /// An object whose members keep their order.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[schemars(inline)]
 pub struct Ordered<T>(#[schemars(with = "BTreeMap<String, T>")] pub Vec<(String, T)>);
 
 impl<T: Serialize> Serialize for Ordered<T> {

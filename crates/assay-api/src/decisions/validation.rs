@@ -27,6 +27,7 @@ pub struct ValidationError {
 /// One step of the way to a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "ValidationStep")]
 pub enum Step {
     /// A field.
     Name(String),

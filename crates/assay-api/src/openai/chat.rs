@@ -100,6 +100,7 @@ pub struct FunctionCall {
 /// Author of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "AssistantRole")]
 pub enum Role {
     /// The model.
     Assistant,

@@ -142,7 +142,10 @@ fn read_response_format(
         Some("text") => ResponseFormat::Text,
         Some("json_object") => {
             // Some servers take a schema here; passing it over would be no enforcement at all.
-            format.refuse("schema", "a schema of `json_object` (`json_schema` takes one)")?;
+            format.refuse(
+                "schema",
+                "a schema of `json_object` (`json_schema` takes one)",
+            )?;
             ResponseFormat::JsonObject
         }
         Some("json_schema") => {

@@ -148,12 +148,7 @@ fn read_generation(
         let message = format!("`top_logprobs`: needs `include: [\"{INCLUDED_LOGPROBS}\"]`");
         return Err(FieldError::new("top_logprobs", message));
     }
-    let mut shared = Map::new();
-    for name in SHARED {
-        if let Some(value) = body.take(name) {
-            shared.insert((*name).to_owned(), value);
-        }
-    }
+    let mut shared = body.part(SHARED);
     if includes_logprobs {
         shared.insert("top_logprobs".to_owned(), json!(top_logprobs.unwrap_or(0)));
     }
