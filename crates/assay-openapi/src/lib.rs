@@ -15,6 +15,8 @@ mod request;
 mod request_schema;
 mod samples;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use document::{OpenApi, document};
