@@ -15,7 +15,7 @@ pub(crate) enum Dialect {
 }
 
 /// Status, name, meaning, and whether only requests with a body have it.
-const ERRORS: [(u16, &str, &str, bool); 10] = [
+const ERRORS: [(u16, &str, &str, bool); 11] = [
     (
         400,
         "BadRequest",
@@ -49,6 +49,12 @@ const ERRORS: [(u16, &str, &str, bool); 10] = [
         503,
         "Unavailable",
         "The server is shutting down, or its engine does not run.",
+        true,
+    ),
+    (
+        504,
+        "DeadlineExceeded",
+        "The request took longer than the server gives one (`--request-timeout`).",
         true,
     ),
 ];
