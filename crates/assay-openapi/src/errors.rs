@@ -30,7 +30,12 @@ const ERRORS: [(u16, &str, &str, bool); 11] = [
         false,
     ),
     (404, "NotFound", "No such model or route.", false),
-    (408, "BodyTimeout", "The body did not arrive in time.", true),
+    (
+        408,
+        "Timeout",
+        "The body did not arrive, or the reply was not read, in time.",
+        true,
+    ),
     (413, "BodyTooLarge", "The body is over the limit.", true),
     (
         415,
