@@ -26,6 +26,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ),
     ("assay-receipt", &["assay-constrain", "assay-engine"]),
     ("assay-api", &[]),
+    ("assay-openapi", &["assay-api"]),
     (
         "assay-server",
         &[

@@ -87,6 +87,10 @@ pub(crate) async fn serve(
     if let Some(max_trie_edges) = config.max_trie_edges {
         limits.max_trie_edges = max_trie_edges.get();
     }
+    if let Some(max_body_mib) = config.max_body_mib {
+        limits.body_bytes = max_body_mib.get() << 20;
+        limits.all_bodies_bytes = limits.all_bodies_bytes.max(limits.body_bytes);
+    }
     let mut local = local_config(&loaded, &config.model);
     local.identity.overrides.reasoning_parser = config.parser_overrides.reasoning;
     local.identity.overrides.tool_parser = config.parser_overrides.tool;
@@ -99,6 +103,7 @@ pub(crate) async fn serve(
         loopback: config.host.is_loopback(),
         cors_origins: config.cors_origins,
         drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
+        request_timeout: config.request_timeout_seconds.map(Duration::from_secs),
         limits,
         receipts: config.receipts,
         ledger,
@@ -143,6 +148,7 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
         reasoning_parser: ParserChoice::default(),
         tool_parser: ParserChoice::default(),
         drain_timeout: Duration::ZERO,
+        request_timeout: None,
         limits: Limits::default(),
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::convert::decisions::plan::{Ask, Outcome, Plan};
 use crate::convert::decisions::usage::Counts;
+use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
@@ -24,6 +25,7 @@ pub(crate) struct Deciding {
     timer: RequestTimer,
     /// What its receipt is made of, where one is.
     recorded: Option<(ReceiptOrder, Recording)>,
+    deadline: Deadline,
     /// A draining server waits for it.
     _running: Running,
 }
@@ -47,6 +49,7 @@ impl Deciding {
             app: app.clone(),
             timer,
             recorded: receipt.map(|order| (order, Recording::default())),
+            deadline: app.deadline(received),
             _running: running,
         })
     }
@@ -68,7 +71,7 @@ impl Deciding {
             let priors = (!is_recorded).then(|| app.priors());
             Plan::new(&asks, &settings, state_field, text, priors, limits)
         });
-        let (plan, requests) = planned.await?;
+        let (plan, requests) = self.deadline.bound(planned).await??;
         let asked = if is_recorded {
             requests.clone()
         } else {
@@ -86,7 +89,7 @@ impl Deciding {
         let mut counts = Counts::default();
         let mut readings = Vec::with_capacity(pending.len());
         for outcome in pending {
-            let outcome = outcome.await;
+            let outcome = self.deadline.bound(outcome).await?;
             let outcome = outcome.map_err(|_| self.app.cause(ApiError::EngineStopped))?;
             let reading = outcome.map_err(|error| self.app.cause(error.into()))?;
             counts.add(Counts::of(&reading));
