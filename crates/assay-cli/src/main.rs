@@ -7,9 +7,11 @@ mod channel;
 mod chat;
 mod config;
 mod decide;
+mod decision_client;
 mod demo;
 mod digest;
 mod draft_model;
+mod eval;
 mod fingerprint;
 mod inspect;
 mod load;
@@ -75,6 +77,8 @@ enum Command {
         #[command(flatten)]
         decide: decide::DecideArgs,
     },
+    /// Measure how good answers are, on questions whose answers are known
+    Eval(eval::EvalArgs),
     /// Measure how fast a model runs here, beside what the machine can do at most
     Bench(bench::BenchArgs),
     /// Fetch a model by name and print its path
@@ -145,6 +149,10 @@ fn run(command: Command) -> Result<()> {
         Command::Decide { model, decide } => {
             serve::start_logging(LogFormat::Text, "warn");
             decide::run(model, &decide)
+        }
+        Command::Eval(args) => {
+            serve::start_logging(LogFormat::Text, "warn");
+            eval::run(args)
         }
         Command::Bench(args) => bench::run(args),
         Command::Pull { name, store } => {
