@@ -30,8 +30,8 @@ const ROUTE: &str = "/v1/decisions";
 /// What to ask, and how.
 #[derive(Args, Clone, Debug)]
 pub(super) struct DecisionsArgs {
-    /// Labelled sets: JSONL files, or folders of them; may be given several times
-    #[arg(long, value_name = "DIR|FILE", required_unless_present = "readings")]
+    /// Labelled sets: JSONL files, or folders of them
+    #[arg(long, value_name = "DIR|FILE", num_args = 1.., required_unless_present = "readings")]
     data: Vec<PathBuf>,
     /// Ask only N rows of each set, drawn by --seed
     #[arg(long, value_name = "N")]
@@ -71,7 +71,7 @@ pub(super) struct DecisionsArgs {
     #[arg(long, requires = "out")]
     resume: bool,
     /// Ask nothing: print the table of what --out kept, of one run or several
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "out", "url"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["data", "out", "url"])]
     readings: Vec<PathBuf>,
     /// Print one JSON object instead of a table
     #[arg(long)]
