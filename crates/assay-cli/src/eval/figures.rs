@@ -140,15 +140,14 @@ mod tests {
     #[test]
     fn calibration_error_evens_out_within_a_bin_alone() {
         // Thirty answers, two a bin: in each bin one is right, one is wrong, both are sure of `confidence`.
-        let rows: Vec<Judged> = (0..30)
+        let mut rows: Vec<Judged> = (0..30)
             .map(|index| judged(0.5 + f64::from(index / 2) / 64.0, index % 2 == 0))
             .collect();
         // The gap of bin b is |(0.5 + b / 64) - 0.5|; its mean over b = 0..15 is 7 / 64.
         check(calibration_error(&rows), 7.0 / 64.0);
         // The order of the rows is of no account.
-        let mut reversed = rows.clone();
-        reversed.reverse();
-        check(calibration_error(&reversed), 7.0 / 64.0);
+        rows.reverse();
+        check(calibration_error(&rows), 7.0 / 64.0);
     }
 
     #[test]

@@ -225,7 +225,7 @@ mod tests {
         });
         readings.add(speed.clone()).expect("written");
         assert!(readings.is_timed("s", setting) && !readings.is_timed("t", setting));
-        let read = Readings::of_files(&[path.clone()]).expect("readable");
+        let read = Readings::of_files(std::slice::from_ref(&path)).expect("readable");
         assert_eq!(read.lines, [refusal(7), speed]);
         fs::write(&path, "{}\n{\"speed\":").expect("written");
         assert!(

@@ -3,3 +3,4 @@
 mod arguments;
 mod binary;
 mod real_model;
+mod real_model_eval;
