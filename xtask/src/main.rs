@@ -3,6 +3,7 @@
 
 mod check;
 mod cuda;
+mod faults;
 mod fixtures;
 mod python;
 mod run;

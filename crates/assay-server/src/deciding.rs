@@ -11,6 +11,7 @@ use crate::convert::decisions::usage::Counts;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::places::TextWork;
 use crate::sink::OutcomeSink;
 use crate::state::AppState;
 
@@ -51,7 +52,7 @@ impl Deciding {
         state_field: &'static str,
     ) -> Result<(Vec<Outcome>, Counts), ApiError> {
         let (settings, app) = (settings.clone(), self.app.clone());
-        let planned = self.app.with_text(move |text, limits| {
+        let planned = self.app.with_text(TextWork::Words, move |text, limits| {
             Plan::new(&asks, &settings, state_field, text, app.priors(), limits)
         });
         let (plan, requests) = planned.await?;

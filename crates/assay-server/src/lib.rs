@@ -15,6 +15,7 @@ mod layers;
 mod lifecycle;
 mod metrics;
 mod model_text;
+mod places;
 mod random;
 mod reply;
 mod router;

@@ -111,8 +111,13 @@ fn read_structured_outputs(
 fn read_json_schema(value: Value) -> Result<Value, FieldError> {
     const PATH: &str = "structured_outputs.json";
     let schema = match value {
-        Value::String(text) => json::parse(text.as_bytes())
-            .map_err(|error| FieldError::new(PATH, format!("`{PATH}`: {}", error.message)))?,
+        Value::String(text) => json::parse(text.as_bytes()).map_err(|error| {
+            let reason = error
+                .message
+                .replacen("the body", "the text in this string", 1);
+            let message = format!("`{PATH}`: must be a JSON schema, or the text of one: {reason}");
+            FieldError::new(PATH, message)
+        })?,
         other => other,
     };
     match schema {

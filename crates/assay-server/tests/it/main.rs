@@ -11,6 +11,7 @@ mod decide;
 mod decision_asks;
 mod decisions;
 mod decisions_templates;
+mod faults;
 mod fields;
 mod hostile;
 mod joins;
