@@ -13,6 +13,7 @@ import sys
 
 import gguf
 import torch
+import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 # Names in a file and in Transformers; `{}` is the layer's number.
@@ -47,6 +48,9 @@ def load(path):
     }
     heads, kv_heads = key("attention.head_count"), key("attention.head_count_kv")
     theta = float(key("rope.freq_base"))
+    # Transformers 5 has a name of its own for what was `rope_theta`.
+    is_new = int(transformers.__version__.partition(".")[0]) >= 5
+    rotation = {"rope_parameters": {"rope_type": "default", "rope_theta": theta}} if is_new else {"rope_theta": theta}
     config = LlamaConfig(
         vocab_size=tensors["token_embd"].shape[0],
         hidden_size=key("embedding_length"),
@@ -56,8 +60,8 @@ def load(path):
         num_key_value_heads=kv_heads,
         rms_norm_eps=key("attention.layer_norm_rms_epsilon"),
         max_position_embeddings=key("context_length"),
-        rope_parameters={"rope_type": "default", "rope_theta": theta},
         tie_word_embeddings="output" not in tensors,
+        **rotation,
     )
     model = LlamaForCausalLM(config).float()
     state = {f"{theirs}.weight": tensors[name] for name, theirs in OUTER.items()}
@@ -69,7 +73,8 @@ def load(path):
                 weight = halves(weight, heads if name == "attn_q" else kv_heads)
             state[f"model.layers.{layer}.{theirs}.weight"] = weight
     model.load_state_dict(state, strict=True)
-    frequency = model.model.rotary_emb.inv_freq.double()
+    rotary = next(module for name, module in model.named_modules() if name.endswith("rotary_emb"))
+    frequency = rotary.inv_freq.double()
     size = config.hidden_size // heads
     expected = theta ** (-torch.arange(size // 2, dtype=torch.float64) * 2 / size)
     assert torch.allclose(frequency, expected, rtol=1e-6), "the rotations are not the file's"
