@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub tool_parser: ParserChoice<ToolParser>,
     /// How long running requests may go on once a shutdown began.
     pub drain_timeout: Duration,
+    /// How long a request may take; `None` lets it take as long as it does.
+    pub request_timeout: Option<Duration>,
     /// Limits on what clients send.
     pub limits: Limits,
 }

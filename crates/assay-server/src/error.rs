@@ -4,6 +4,7 @@
 //! fault (500, an id is logged, no detail leaves).
 
 use std::fmt;
+use std::time::Duration;
 
 use assay_api::{ErrorBody, ErrorObject, FieldError};
 use axum::Json;
@@ -115,6 +116,12 @@ pub enum ApiError {
     TooManyScores {
         /// The limit.
         limit: usize,
+    },
+    /// The server's own limit on time.
+    #[error("the request took longer than the {} s that this server gives one (--request-timeout)", timeout.as_secs_f64())]
+    DeadlineExceeded {
+        /// The limit.
+        timeout: Duration,
     },
     /// A stream waited for its client beyond what may be kept.
     #[error("the stream was read too slowly: more than {limit_bytes} bytes of it were waiting")]
@@ -250,6 +257,9 @@ impl ApiError {
             Self::ReadTooSlowly { .. } => {
                 (S::REQUEST_TIMEOUT, CLIENT, Some("read_too_slowly"), None)
             }
+            Self::DeadlineExceeded { .. } => {
+                (S::GATEWAY_TIMEOUT, SERVER, Some("deadline_exceeded"), None)
+            }
             Self::DeadEnd(_) => (S::BAD_REQUEST, CLIENT, Some("constraint_dead_end"), None),
             Self::Internal(_) => (
                 S::INTERNAL_SERVER_ERROR,
@@ -333,5 +343,22 @@ impl From<assay_engine::SubmitError> for ApiError {
                 Self::Internal(error.to_string())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ApiError;
+
+    #[test]
+    fn what_went_wrong_inside_stays_inside() {
+        let (status, body) = ApiError::Internal("block 7 of /weights".to_owned()).to_reply();
+        assert_eq!(status.as_u16(), 500);
+        let message = body.error.message;
+        assert!(!message.contains("block"), "{message}");
+        let id = message.rsplit(' ').next().unwrap_or_default();
+        assert!(id.starts_with("err-") && id.len() == 20, "{message}");
+        assert_eq!(body.error.kind, "server_error");
+        assert_eq!(body.error.param, None);
     }
 }

@@ -8,6 +8,7 @@
 mod body;
 mod config;
 mod convert;
+mod deadline;
 mod deciding;
 mod error;
 mod ignored;

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::convert::reply_shape::ReplyShape;
 use crate::convert::usage::UsageTotal;
+use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
@@ -32,6 +33,7 @@ pub(crate) struct Events {
     pub(crate) ready: VecDeque<PromptEvent>,
     pub(crate) coming: mpsc::Receiver<PromptEvent>,
     pub(crate) backlog: Arc<Backlog>,
+    pub(crate) deadline: Deadline,
 }
 
 impl Events {
@@ -94,9 +96,10 @@ impl Reply {
     /// The next event, which is never a failure.
     ///
     /// # Errors
-    /// The request failed, or the engine went away. Cancelling the wait loses nothing.
+    /// The request failed, its time is over, or the engine went away. Cancelling the wait loses nothing.
     pub(crate) async fn next(&mut self) -> Result<PromptEvent, ApiError> {
-        let event = self.events.next().await;
+        let deadline = self.events.deadline;
+        let event = deadline.bound(self.events.next()).await?;
         self.book(event.ok_or_else(|| self.broken_off())?)
     }
 

@@ -18,6 +18,7 @@ use crate::config::ServerConfig;
 use crate::convert::decisions::prior_cache::PriorCache;
 use crate::convert::reply_shape::ReplyNames;
 use crate::convert::request::{ModelLimits, Work};
+use crate::deadline::Deadline;
 use crate::error::{ApiError, SequenceRoom};
 use crate::layers::auth::ApiKeys;
 use crate::lifecycle::Lifecycle;
@@ -179,6 +180,11 @@ impl AppState {
         self.0.lifecycle.idle().await;
     }
 
+    /// When a request whose last byte came at `received` must be through.
+    pub(crate) fn deadline(&self, received: Instant) -> Deadline {
+        Deadline::after(received, self.config().request_timeout)
+    }
+
     /// Longest prompt and reply together, in tokens.
     pub(crate) fn context_length(&self) -> u32 {
         u32::try_from(self.0.engine.max_sequence_tokens()).unwrap_or(u32::MAX)
@@ -237,7 +243,9 @@ impl AppState {
             self.metrics().count_refused();
             return Err(ApiError::Draining);
         };
-        let (built, work) = self.with_text(terms.work, build).await?;
+        let deadline = self.deadline(received);
+        let built = deadline.bound(self.with_text(terms.work, build)).await?;
+        let (built, work) = built?;
         let num_prompts = work.len();
         let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
         let backlog = Arc::new(match terms.delivery {
@@ -249,6 +257,7 @@ impl AppState {
             ready,
             coming: events,
             backlog,
+            deadline,
         };
         let counts = (num_prompts, num_choices);
         Ok((

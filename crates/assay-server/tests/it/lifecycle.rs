@@ -469,6 +469,42 @@ async fn a_stream_that_is_read_too_slowly_is_cut_off_alone() {
     );
 }
 
+/// A request's time is over: an error in place of the reply or at the end of the stream, and free places.
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_ended() {
+    let mut setup = Setup::default();
+    setup.config.request_timeout = Some(Duration::from_millis(400));
+    setup.gate.slow_down(Duration::from_millis(5));
+    let world = setup.build();
+    world.reply(&ask("short")).await;
+    let answer = world.post(&endless(false)).await;
+    let error = answer.error(StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(error["code"], "deadline_exceeded");
+    let answer = world
+        .post(&endless(true))
+        .await
+        .expect_status(StatusCode::OK);
+    let events = answer.data();
+    let (last, sent) = events.split_last().expect("events");
+    assert_eq!(last["error"]["code"], "deadline_exceeded", "{last}");
+    assert!(!sent.is_empty(), "what there was went out before");
+    eventually(&world, "both ended", |stats| {
+        (
+            stats.num_cancelled,
+            stats.num_running,
+            stats.num_kv_blocks_used,
+        ) == (4, 0, 0)
+    })
+    .await;
+    world.gate.close();
+    let question = json!({"input": "state", "questions": [crate::decisions::openai_teams()]});
+    let decision = world.post_to("/v1/decisions", &question).await;
+    let error = decision.error(StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(error["code"], "deadline_exceeded");
+    world.gate.open();
+    world.reply(&ask("again")).await;
+}
+
 #[tokio::test]
 async fn silence_is_kept_open_by_comments() {
     let mut setup = Setup::default();

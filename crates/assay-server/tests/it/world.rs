@@ -76,6 +76,7 @@ pub(crate) fn config() -> ServerConfig {
         reasoning_parser: ParserChoice::Detect,
         tool_parser: ParserChoice::Detect,
         drain_timeout: Duration::from_secs(20),
+        request_timeout: None,
         limits: Limits::default(),
     }
 }
