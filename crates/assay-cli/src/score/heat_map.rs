@@ -78,7 +78,7 @@ fn text_token(token: &Token) -> String {
         Some(logprob) => format!("h{}", heat(logprob)),
         None => "none".to_owned(),
     };
-    let (title, text) = (escape(&figures(token)), shown_text(&token.token));
+    let (title, text) = (escape(&figures(token)), shown_text(&token.text));
     format!("<i class=\"{class}\" title=\"{title}\">{text}</i>")
 }
 
@@ -140,8 +140,12 @@ fn percent(logprob: f64) -> String {
     }
 }
 
-/// A token in the running text. Line feeds and tabs are shown and done, other control characters only shown.
+/// A token in the running text. Line feeds and tabs are shown and done, other control characters only shown; a token that
+/// only begins a character is a dot.
 fn shown_text(text: &str) -> String {
+    if text.is_empty() {
+        return "<b>·</b>".to_owned();
+    }
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -201,6 +205,7 @@ mod tests {
             assert!(written.contains("⟨U+202E⟩⟨U+0000⟩"));
         }
         assert_eq!(shown_text("a\n"), "a<b>↵</b>\n");
+        assert_eq!(shown_text(""), "<b>·</b>");
     }
 
     #[test]

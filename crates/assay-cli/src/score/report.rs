@@ -5,7 +5,7 @@ use std::io::Write;
 use assay_engine::PromptToken;
 use assay_kernels::exp64::exp64;
 use assay_models::Numerics;
-use assay_tokenizer::display_token;
+use assay_tokenizer::{Detokenizer, display_token};
 use serde::Serialize;
 
 use crate::config::ModelConfig;
@@ -45,6 +45,9 @@ pub(super) struct Token {
     pub(super) position: usize,
     pub(super) token_id: u32,
     pub(super) token: String,
+    /// What of the text became complete with it: a character of several tokens is the last one's.
+    #[serde(skip)]
+    pub(super) text: String,
     pub(super) logprob: Option<f64>,
     logprob_bits: Option<String>,
     pub(super) rank: Option<u32>,
@@ -74,18 +77,23 @@ impl Report {
             FirstToken::Text
         };
         let scores = std::iter::once(None).chain(scored.iter().map(Some));
+        let mut detokenizer = Detokenizer::new();
         let tokens = token_ids
             .iter()
             .zip(scores)
             .enumerate()
-            .map(|(position, (&token_id, scores))| Token {
-                position,
-                token_id,
-                token: display_token(loaded.tokenizer.token_bytes(token_id).unwrap_or_default()),
-                logprob: scores.map(|scores| scores.logprobs.logprob),
-                logprob_bits: scores.map(|scores| bits(scores.logprobs.logprob)),
-                rank: scores.map(|scores| scores.rank),
-                top: scores.map_or_else(Vec::new, |scores| alternatives(loaded, scores)),
+            .map(|(position, (&token_id, scores))| {
+                let bytes = loaded.tokenizer.token_bytes(token_id).unwrap_or_default();
+                Token {
+                    position,
+                    token_id,
+                    token: display_token(bytes),
+                    text: detokenizer.push(bytes),
+                    logprob: scores.map(|scores| scores.logprobs.logprob),
+                    logprob_bits: scores.map(|scores| bits(scores.logprobs.logprob)),
+                    rank: scores.map(|scores| scores.rank),
+                    top: scores.map_or_else(Vec::new, |scores| alternatives(loaded, scores)),
+                }
             })
             .collect();
         let sum = (!scored.is_empty()).then(|| {

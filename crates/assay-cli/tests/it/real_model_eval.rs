@@ -153,6 +153,8 @@ fn a_heat_map_has_every_token_and_no_markup_of_the_text() {
     assert_eq!(page.matches("<i class=").count(), tokens.len());
     assert_eq!(page.matches("<script>").count(), 1, "the page's own");
     assert!(!page.contains("alert(1)</script>"));
+    // Characters of several tokens are whole.
+    assert!(page.contains('日') && page.contains('🙂'));
     for token in &tokens[1..] {
         let top = token["top"].as_array().expect("a list");
         assert_eq!(top.len(), 3);
