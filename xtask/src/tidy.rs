@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::root;
 
 /// Crates from leaf to binary; each may depend on earlier ones of its chain only.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("assay-formats", &[]),
     ("assay-kernels", &["assay-formats"]),
     ("assay-tokenizer", &["assay-formats"]),
@@ -25,6 +25,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
         ],
     ),
     ("assay-api", &[]),
+    ("assay-openapi", &["assay-api"]),
     (
         "assay-server",
         &[

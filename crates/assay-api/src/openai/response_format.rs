@@ -90,9 +90,7 @@ fn read_structured_outputs(
     }
     // These would change what may come.
     for name in ["structural_tag", "whitespace_pattern"] {
-        if fields.take(name).is_some() {
-            return Err(FieldError::unsupported(fields.path_of(name), "a value"));
-        }
+        fields.refuse(name, "a value")?;
     }
     ignored.extend(fields.untaken());
     let num_found = found.len();
@@ -149,10 +147,10 @@ fn read_response_format(
         Some("text") => ResponseFormat::Text,
         Some("json_object") => {
             // Some servers take a schema here; passing it over would be no enforcement at all.
-            if format.take("schema").is_some() {
-                let what = "a schema of `json_object` (`json_schema` takes one)";
-                return Err(FieldError::unsupported(format.path_of("schema"), what));
-            }
+            format.refuse(
+                "schema",
+                "a schema of `json_object` (`json_schema` takes one)",
+            )?;
             ResponseFormat::JsonObject
         }
         Some("json_schema") => {

@@ -19,6 +19,7 @@ mod lifecycle;
 mod messages;
 mod models;
 mod named_tokens;
+mod openapi;
 mod prefix_cache;
 mod probes;
 mod prompt_scores;
