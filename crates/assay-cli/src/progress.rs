@@ -32,6 +32,15 @@ pub(crate) fn rows_bar(num_rows: u64) -> ProgressBar {
     )
 }
 
+/// A bar over decisions about one set of questions, on the error stream.
+pub(crate) fn decisions_bar(label: &str, num_decisions: u64) -> ProgressBar {
+    counted_bar(
+        label,
+        num_decisions,
+        "{msg:.bold} {bar:32.cyan} {pos}/{len} decisions {per_sec} {eta}",
+    )
+}
+
 /// A bar over pieces of work, on the error stream; the label may change.
 pub(crate) fn steps_bar(label: &str, num_steps: u64) -> ProgressBar {
     counted_bar(

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use super::client::Answer;
+use crate::decision_client::Answer;
 
 /// What names one reply among others and tells nothing of the row.
 const OF_THE_REPLY: [&str; 5] = ["created", "id", "object", "usage", "x_id"];

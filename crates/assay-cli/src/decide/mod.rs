@@ -4,8 +4,7 @@
 //! route's, to the bit. A row that is refused becomes an error line and the run goes on.
 
 mod answers;
-mod client;
-mod questions;
+pub(crate) mod questions;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -19,10 +18,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::config::ModelArgs;
+use crate::decision_client::{Answer, Client};
 use crate::{progress, serve};
 
 use answers::Answers;
-use client::{Answer, Client};
 use questions::Questions;
 use rows::{Format, Row};
 

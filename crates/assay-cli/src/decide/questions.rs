@@ -71,16 +71,20 @@ impl Questions {
     /// The request about `state`, which is JSON: a string, an object or an array.
     pub(super) fn body(&self, state: &str) -> String {
         let members = &self.members;
-        let is_text = state.starts_with('"');
         match self.dialect {
-            Dialect::Decisions if is_text => format!("{{\"input\":{state},{members}}}"),
-            Dialect::Decisions => {
-                let part = format!("{{\"type\":\"input_json\",\"data\":{state}}}");
-                format!("{{\"input\":[{{\"role\":\"user\",\"content\":[{part}]}}],{members}}}")
-            }
+            Dialect::Decisions => format!("{{\"input\":{},{members}}}", input(state)),
             Dialect::SystemOne | Dialect::Decide => format!("{{\"state\":{state},{members}}}"),
         }
     }
+}
+
+/// The `input` of `/v1/decisions` that is `state`.
+pub(crate) fn input(state: &str) -> String {
+    if state.starts_with('"') {
+        return state.to_owned();
+    }
+    let part = format!("{{\"type\":\"input_json\",\"data\":{state}}}");
+    format!("[{{\"role\":\"user\",\"content\":[{part}]}}]")
 }
 
 fn is_typed(question: &Value) -> bool {

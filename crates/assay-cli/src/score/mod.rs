@@ -1,10 +1,13 @@
 //! `assay score`: the log-probability of each token of a text, given the text before it. Raw f64 values; the same bits
 //! on every machine, which is how bit-equality is seen from outside.
 
+mod heat_map;
 mod report;
 mod source;
 
+use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail};
@@ -30,6 +33,12 @@ pub(crate) struct ScoreArgs {
     /// Print one JSON object, with the bits of each value
     #[arg(long)]
     json: bool,
+    /// Also list the K most likely tokens at each place, at most 20
+    #[arg(long, value_name = "K", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=20))]
+    top: u32,
+    /// Write a heat map of the text to this file, a page that needs nothing beside it
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Scores a text and prints its tokens.
@@ -42,8 +51,12 @@ pub(crate) fn run(mut config: ModelConfig, args: &ScoreArgs) -> Result<()> {
     config.parallel = std::num::NonZeroUsize::MIN;
     let loaded = load::load(&config, 1)?;
     let token_ids = tokenize(&loaded, &text.text)?;
-    let scored = score(&loaded, &token_ids)?;
+    let scored = score(&loaded, &token_ids, args.top)?;
     let report = Report::new(&loaded, &config, &text.name, &token_ids, &scored);
+    if let Some(path) = &args.html {
+        fs::write(path, heat_map::page(&report))
+            .with_context(|| format!("--html: cannot write {}", path.display()))?;
+    }
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
@@ -77,7 +90,7 @@ fn tokenize(loaded: &Loaded, text: &str) -> Result<Vec<u32>> {
 }
 
 /// Scores of tokens 1.. ; none for a single token, which nothing stands before.
-fn score(loaded: &Loaded, token_ids: &[u32]) -> Result<Vec<PromptToken>> {
+fn score(loaded: &Loaded, token_ids: &[u32], top_logprobs: u32) -> Result<Vec<PromptToken>> {
     let num_scored = token_ids.len() - 1;
     if num_scored == 0 {
         return Ok(Vec::new());
@@ -93,7 +106,7 @@ fn score(loaded: &Loaded, token_ids: &[u32]) -> Result<Vec<PromptToken>> {
         logprobs: None,
         prompt_logprobs: Some(PromptLogprobsParams {
             first_position: 1,
-            top_logprobs: 0,
+            top_logprobs,
         }),
         named_token_ids: Vec::new(),
         constraint: None,

@@ -5,7 +5,7 @@ use std::io::Write;
 use assay_engine::PromptToken;
 use assay_kernels::exp64::exp64;
 use assay_models::Numerics;
-use assay_tokenizer::display_token;
+use assay_tokenizer::{Detokenizer, display_token};
 use serde::Serialize;
 
 use crate::config::ModelConfig;
@@ -15,20 +15,20 @@ use crate::load::Loaded;
 /// bits themselves.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    model: String,
-    system_fingerprint: String,
-    numerics: &'static str,
+    pub(super) model: String,
+    pub(super) system_fingerprint: String,
+    pub(super) numerics: &'static str,
     /// What was scored: a file, standard input, or the argument.
-    source: String,
+    pub(super) source: String,
     /// What the first token is; it has no score.
     first_token: FirstToken,
-    tokens: Vec<Token>,
-    num_scored: usize,
+    pub(super) tokens: Vec<Token>,
+    pub(super) num_scored: usize,
     /// Of the scored tokens' log-probabilities, in order; `null` where none is scored, as below.
-    sum: Option<f64>,
+    pub(super) sum: Option<f64>,
     sum_bits: Option<String>,
     /// `exp(-sum / num_scored)`.
-    perplexity: Option<f64>,
+    pub(super) perplexity: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,13 +41,26 @@ enum FirstToken {
 }
 
 #[derive(Debug, Serialize)]
-struct Token {
-    position: usize,
-    token_id: u32,
-    token: String,
-    logprob: Option<f64>,
+pub(super) struct Token {
+    pub(super) position: usize,
+    pub(super) token_id: u32,
+    pub(super) token: String,
+    /// What of the text became complete with it: a character of several tokens is the last one's.
+    #[serde(skip)]
+    pub(super) text: String,
+    pub(super) logprob: Option<f64>,
     logprob_bits: Option<String>,
-    rank: Option<u32>,
+    pub(super) rank: Option<u32>,
+    /// The most likely tokens at this place, where they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) top: Vec<Alternative>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Alternative {
+    token_id: u32,
+    pub(super) token: String,
+    pub(super) logprob: f64,
 }
 
 impl Report {
@@ -64,17 +77,23 @@ impl Report {
             FirstToken::Text
         };
         let scores = std::iter::once(None).chain(scored.iter().map(Some));
+        let mut detokenizer = Detokenizer::new();
         let tokens = token_ids
             .iter()
             .zip(scores)
             .enumerate()
-            .map(|(position, (&token_id, scores))| Token {
-                position,
-                token_id,
-                token: display_token(loaded.tokenizer.token_bytes(token_id).unwrap_or_default()),
-                logprob: scores.map(|scores| scores.logprobs.logprob),
-                logprob_bits: scores.map(|scores| bits(scores.logprobs.logprob)),
-                rank: scores.map(|scores| scores.rank),
+            .map(|(position, (&token_id, scores))| {
+                let bytes = loaded.tokenizer.token_bytes(token_id).unwrap_or_default();
+                Token {
+                    position,
+                    token_id,
+                    token: display_token(bytes),
+                    text: detokenizer.push(bytes),
+                    logprob: scores.map(|scores| scores.logprobs.logprob),
+                    logprob_bits: scores.map(|scores| bits(scores.logprobs.logprob)),
+                    rank: scores.map(|scores| scores.rank),
+                    top: scores.map_or_else(Vec::new, |scores| alternatives(loaded, scores)),
+                }
             })
             .collect();
         let sum = (!scored.is_empty()).then(|| {
@@ -145,6 +164,20 @@ impl Report {
             self.model, self.numerics, self.system_fingerprint, self.source
         )
     }
+}
+
+fn alternatives(loaded: &Loaded, scores: &PromptToken) -> Vec<Alternative> {
+    let top = scores.logprobs.top_logprobs.iter().map(|top| Alternative {
+        token_id: top.token_id,
+        token: display_token(
+            loaded
+                .tokenizer
+                .token_bytes(top.token_id)
+                .unwrap_or_default(),
+        ),
+        logprob: top.logprob,
+    });
+    top.collect()
 }
 
 /// Hex of the IEEE value.

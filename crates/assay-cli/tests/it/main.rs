@@ -3,6 +3,7 @@
 mod arguments;
 mod binary;
 mod real_model;
+mod real_model_eval;
 mod real_model_receipts;
 mod receipts;
 mod serving;

@@ -23,7 +23,7 @@ const JSON: &str = "application/json";
 
 /// What a row got.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// The reply's members.
     Reply(Map<String, Value>),
     /// Why there is none.
@@ -31,17 +31,17 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    pub(super) fn bad_row(fault: &str) -> Self {
+    pub(crate) fn bad_row(fault: &str) -> Self {
         Self::Error(json!({"message": fault}))
     }
 
-    pub(super) fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         matches!(self, Self::Error(_))
     }
 }
 
 /// Asks one route.
-pub(super) struct Client {
+pub(crate) struct Client {
     route: &'static str,
     server: Server,
 }
@@ -59,7 +59,7 @@ enum Server {
 
 impl Client {
     /// Asks the server at `url`.
-    pub(super) fn of_url(url: &str, key: Option<String>, route: &'static str) -> Self {
+    pub(crate) fn of_url(url: &str, key: Option<String>, route: &'static str) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false);
         let server = Server::Http {
             agent: config.build().into(),
@@ -73,7 +73,7 @@ impl Client {
     ///
     /// # Errors
     /// If it does not load.
-    pub(super) fn of_model(
+    pub(crate) fn of_model(
         model: &ModelConfig,
         queue: NonZeroUsize,
         route: &'static str,
@@ -90,7 +90,7 @@ impl Client {
     ///
     /// # Errors
     /// The server is not to be reached, stays busy, or takes no requests of ours.
-    pub(super) fn ask(&self, body: &str) -> Result<Answer> {
+    pub(crate) fn ask(&self, body: &str) -> Result<Answer> {
         for attempt in 0..ATTEMPTS {
             let (status, text) = self.post(body)?;
             let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text));
