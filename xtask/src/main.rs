@@ -3,7 +3,9 @@
 
 mod check;
 mod cuda;
+mod faults;
 mod fixtures;
+mod openapi;
 mod python;
 mod run;
 mod soak;
@@ -29,6 +31,8 @@ enum Task {
     Test(test::TestArgs),
     /// Compile the device kernels; needed after a change of a `.cu` file
     Cuda,
+    /// Write the OpenAPI document; needed after a change of requests, replies or routes
+    Openapi,
     /// Mixed traffic and sampled cells of the invariance matrix, every bit against the same request alone
     #[command(disable_help_flag = true)]
     Soak(soak::SoakArgs),
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
         Task::Cuda => cuda::build(),
+        Task::Openapi => openapi::write(),
         Task::Soak(args) => soak::run(args),
         Task::Fixtures => fixtures::run(),
     };

@@ -1,16 +1,17 @@
 //! The OpenAI error envelope, and the fault of one request field that becomes one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Body of every error reply: `{"error": {...}}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The one member.
     pub error: ErrorObject,
 }
 
 /// What went wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorObject {
     /// For people.
     pub message: String,

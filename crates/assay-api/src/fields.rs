@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 
 use crate::error::FieldError;
+use crate::record::{self, asked};
 
 /// The fields of one object that were not taken yet.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub struct Fields {
 }
 
 /// Range of a real number; `min` itself may be excluded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberRange {
     /// Lower end.
     pub min: f64,
@@ -65,6 +66,7 @@ impl Fields {
     /// `value` is not an object.
     pub fn new(path: impl Into<String>, value: Value) -> Result<Self, FieldError> {
         let path = path.into();
+        record::entered(&path, &value);
         match value {
             Value::Object(map) => Ok(Self { path, map }),
             other if path.is_empty() => Err(FieldError::body(format!(
@@ -91,6 +93,52 @@ impl Fields {
 
     /// Takes a field of any type; null is absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
+        asked!((&self.path, name), Any);
+        self.remove(name)
+    }
+
+    /// Takes the fields `names`, which may hold anything: they have no effect here.
+    pub fn harmless(&mut self, names: &[&str]) {
+        for name in names {
+            asked!((&self.path, name), Harmless);
+            let _ = self.remove(name);
+        }
+    }
+
+    /// Takes a field of which only the `accepted` values (JSON, space-separated) ask for nothing.
+    ///
+    /// # Errors
+    /// Any other value but null: what it asks for is not done.
+    pub fn only(&mut self, name: &str, accepted: &str) -> Result<(), FieldError> {
+        asked!((&self.path, name), Only(accepted.to_owned()));
+        match self.remove(name) {
+            Some(value) if !is_one_of(&value, accepted) => {
+                Err(FieldError::unsupported(self.path_of(name), "this value"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a field that is known and not done: `what` it holds is not supported.
+    ///
+    /// # Errors
+    /// Any value but null.
+    pub fn refuse(&mut self, name: &str, what: &str) -> Result<(), FieldError> {
+        asked!((&self.path, name), Only(String::new()));
+        match self.remove(name) {
+            Some(_) => Err(FieldError::unsupported(self.path_of(name), what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the fields `names` into an object of their own, for a reader that says what they may be.
+    pub fn part(&mut self, names: &[&str]) -> Map<String, Value> {
+        let names = names.iter();
+        let taken = names.filter_map(|name| Some(((*name).to_owned(), self.remove(name)?)));
+        taken.collect()
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Value> {
         // Constant time whatever the number of fields; the order of the rest is still a function of the body.
         self.map.swap_remove(name).filter(|value| !value.is_null())
     }
@@ -100,7 +148,8 @@ impl Fields {
     /// # Errors
     /// Another type.
     pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, FieldError> {
-        match self.take(name) {
+        asked!((&self.path, name), Boolean);
+        match self.remove(name) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(value)),
             Some(other) => Err(wrong_type(&self.path_of(name), "true or false", &other)),
@@ -116,7 +165,8 @@ impl Fields {
         name: &str,
         range: RangeInclusive<i64>,
     ) -> Result<Option<i64>, FieldError> {
-        match self.take(name) {
+        asked!((&self.path, name), Integer(range.clone()));
+        match self.remove(name) {
             None => Ok(None),
             Some(value) => integer_value(&self.path_of(name), &value, range).map(Some),
         }
@@ -127,7 +177,8 @@ impl Fields {
     /// # Errors
     /// Another type, or out of range.
     pub fn number(&mut self, name: &str, range: NumberRange) -> Result<Option<f64>, FieldError> {
-        match self.take(name) {
+        asked!((&self.path, name), Number(range));
+        match self.remove(name) {
             None => Ok(None),
             Some(value) => number_value(&self.path_of(name), &value, range).map(Some),
         }
@@ -138,7 +189,12 @@ impl Fields {
     /// # Errors
     /// Another type.
     pub fn string(&mut self, name: &str) -> Result<Option<String>, FieldError> {
-        match self.take(name) {
+        asked!((&self.path, name), String);
+        self.text(name)
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, FieldError> {
+        match self.remove(name) {
             None => Ok(None),
             Some(Value::String(value)) => Ok(Some(value)),
             Some(other) => Err(wrong_type(&self.path_of(name), "a string", &other)),
@@ -154,7 +210,16 @@ impl Fields {
         name: &str,
         choices: &[(&str, T)],
     ) -> Result<Option<T>, FieldError> {
-        let Some(text) = self.string(name)? else {
+        asked!(
+            (&self.path, name),
+            Choice(
+                choices
+                    .iter()
+                    .map(|(choice, _)| (*choice).to_owned())
+                    .collect()
+            )
+        );
+        let Some(text) = self.text(name)? else {
             return Ok(None);
         };
         let found = choices.iter().find(|(choice, _)| *choice == text);
@@ -178,7 +243,8 @@ impl Fields {
     /// # Errors
     /// Another type.
     pub fn object(&mut self, name: &str) -> Result<Option<Fields>, FieldError> {
-        match self.take(name) {
+        asked!((&self.path, name), Object);
+        match self.remove(name) {
             None => Ok(None),
             Some(value) => Fields::new(self.path_of(name), value).map(Some),
         }
@@ -189,7 +255,8 @@ impl Fields {
     /// # Errors
     /// Another type.
     pub fn array(&mut self, name: &str) -> Result<Option<Vec<Value>>, FieldError> {
-        match self.take(name) {
+        asked!((&self.path, name), Array);
+        match self.remove(name) {
             None => Ok(None),
             Some(Value::Array(values)) => Ok(Some(values)),
             Some(other) => Err(wrong_type(&self.path_of(name), "an array", &other)),
@@ -204,6 +271,20 @@ impl Fields {
     /// The fields that nobody took.
     pub fn into_rest(self) -> Map<String, Value> {
         self.map
+    }
+}
+
+fn is_one_of(value: &Value, accepted: &str) -> bool {
+    // Accepted values are short; a long one cannot match, so it is not written out to compare.
+    let is_short = match value {
+        Value::Array(items) => items.len() <= 1,
+        Value::Object(_) => false,
+        Value::String(text) => text.len() <= 16,
+        _ => true,
+    };
+    is_short && !accepted.is_empty() && {
+        let written = value.to_string();
+        accepted.split(' ').any(|one| one == written)
     }
 }
 

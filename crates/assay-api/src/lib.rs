@@ -10,6 +10,7 @@ pub mod error;
 pub mod fields;
 pub mod json;
 pub mod openai;
+pub mod record;
 pub mod score;
 pub mod spelled;
 pub mod tokenize;

@@ -1,5 +1,6 @@
 //! `POST /v1/score`: the log-probability of each of several continuations of one text.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -87,11 +88,12 @@ fn read_items(body: &mut Fields) -> Result<Vec<Prompt>, FieldError> {
 }
 
 /// The scores.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scores {
     /// Name of the reply.
     pub id: String,
     /// Always `list`.
+    #[schemars(extend("const" = "list"))]
     pub object: String,
     /// Seconds since 1970.
     pub created: u64,
@@ -106,11 +108,12 @@ pub struct Scores {
 }
 
 /// The score of one item.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ItemScore {
     /// Which item.
     pub index: usize,
     /// Always `score`.
+    #[schemars(extend("const" = "score"))]
     pub object: String,
     /// Natural log of the item's probability after the context: the sum of its tokens', in order.
     pub logprob: f64,

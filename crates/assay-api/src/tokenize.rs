@@ -1,6 +1,7 @@
 //! `POST /tokenize`, `/detokenize` and `/apply-template`, `GET /tokenizer_info`, in the shapes of vLLM and, for the
 //! template, llama.cpp.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::FieldError;
@@ -121,9 +122,7 @@ fn read_template(
 ) -> Result<TemplateRequest, FieldError> {
     let add_generation_prompt = body.boolean("add_generation_prompt")?.unwrap_or(true);
     for name in ["continue_final_message", "chat_template"] {
-        if !matches!(body.take(name), None | Some(serde_json::Value::Bool(false))) {
-            return Err(FieldError::unsupported(name, "this value"));
-        }
+        body.only(name, "false")?;
     }
     Ok(TemplateRequest {
         model: None,
@@ -152,7 +151,7 @@ impl DetokenizeRequest {
 }
 
 /// The tokens of a text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tokenized {
     /// How many.
     pub count: usize,
@@ -168,7 +167,8 @@ pub struct Tokenized {
 }
 
 /// One token as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "TokenPiece")]
 pub struct Piece {
     /// Its id.
     pub id: u32,
@@ -179,7 +179,7 @@ pub struct Piece {
 }
 
 /// What tokens spell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Detokenized {
     /// The text; bytes that are none become U+FFFD.
     pub prompt: String,
@@ -188,7 +188,7 @@ pub struct Detokenized {
 }
 
 /// A rendered conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RenderedTemplate {
     /// The prompt that a chat request of the same conversation gets, as people read it: in it, what a message says
     /// can no longer be told from the template's control tokens. `/tokenize` of the conversation can.
@@ -196,9 +196,10 @@ pub struct RenderedTemplate {
 }
 
 /// What clients that tokenise for themselves want to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TokenizerInfo {
     /// Always `assay`.
+    #[schemars(extend("const" = "assay"))]
     pub tokenizer_class: String,
     /// Number of token ids.
     pub vocab_size: usize,
@@ -213,6 +214,7 @@ pub struct TokenizerInfo {
     /// Its id.
     pub eos_token_id: Option<u32>,
     /// Always null: nothing is padded.
+    #[schemars(with = "()")]
     pub pad_token: Option<String>,
     /// The token for what cannot be spelled.
     pub unk_token: Option<String>,

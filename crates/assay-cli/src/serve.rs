@@ -75,6 +75,10 @@ pub(crate) async fn serve(
     if let Some(max_trie_edges) = config.max_trie_edges {
         limits.max_trie_edges = max_trie_edges.get();
     }
+    if let Some(max_body_mib) = config.max_body_mib {
+        limits.body_bytes = max_body_mib.get() << 20;
+        limits.all_bodies_bytes = limits.all_bodies_bytes.max(limits.body_bytes);
+    }
     let local = local_config(&loaded, &config.model);
     let server = ServerConfig {
         aliases: config.aliases,
@@ -85,6 +89,7 @@ pub(crate) async fn serve(
         loopback: config.host.is_loopback(),
         cors_origins: config.cors_origins,
         drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
+        request_timeout: config.request_timeout_seconds.map(Duration::from_secs),
         limits,
         ..local
     };
@@ -122,6 +127,7 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
         reasoning_parser: ParserChoice::default(),
         tool_parser: ParserChoice::default(),
         drain_timeout: Duration::ZERO,
+        request_timeout: None,
         limits: Limits::default(),
     }
 }

@@ -18,7 +18,7 @@ fn compute(isa: Isa, num_threads: usize) -> Compute {
 }
 
 #[test]
-fn every_isa_reproduces_the_recorded_hashes() {
+fn fault_6_fault_114_every_isa_reproduces_the_recorded_hashes() {
     for isa in Isa::available() {
         for num_threads in [1, 3] {
             let cx = compute(isa, num_threads);

@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub tool_parser: ParserChoice<ToolParser>,
     /// How long running requests may go on once a shutdown began.
     pub drain_timeout: Duration,
+    /// How long a request may take; `None` lets it take as long as it does.
+    pub request_timeout: Option<Duration>,
     /// Limits on what clients send.
     pub limits: Limits,
 }
@@ -75,6 +77,8 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// Longest wait for a client that does not read its reply.
     pub write_timeout: Duration,
+    /// Bytes of a stream that may wait for a client that reads slowly; beyond them it is cut off.
+    pub backlog_bytes: usize,
     /// Silence in a stream after which a comment keeps it open.
     pub keep_alive: Duration,
     /// Most token edges of the labels of one decision request.
@@ -91,6 +95,7 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
+            backlog_bytes: 64 << 20,
             keep_alive: Duration::from_secs(15),
             max_trie_edges: assay_engine::decision::DEFAULT_MAX_TRIE_EDGES,
         }

@@ -8,9 +8,11 @@ use assay_engine::decision::DecideError;
 
 use crate::convert::decisions::plan::{Ask, Outcome, Plan};
 use crate::convert::decisions::usage::Counts;
+use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::places::TextWork;
 use crate::sink::OutcomeSink;
 use crate::state::AppState;
 
@@ -18,6 +20,7 @@ use crate::state::AppState;
 pub(crate) struct Deciding {
     app: AppState,
     timer: RequestTimer,
+    deadline: Deadline,
     /// A draining server waits for it.
     _running: Running,
 }
@@ -36,6 +39,7 @@ impl Deciding {
         Ok(Self {
             app: app.clone(),
             timer,
+            deadline: app.deadline(received),
             _running: running,
         })
     }
@@ -51,10 +55,10 @@ impl Deciding {
         state_field: &'static str,
     ) -> Result<(Vec<Outcome>, Counts), ApiError> {
         let (settings, app) = (settings.clone(), self.app.clone());
-        let planned = self.app.with_text(move |text, limits| {
+        let planned = self.app.with_text(TextWork::Words, move |text, limits| {
             Plan::new(&asks, &settings, state_field, text, app.priors(), limits)
         });
-        let (plan, requests) = planned.await?;
+        let (plan, requests) = self.deadline.bound(planned).await??;
         let mut pending = Vec::with_capacity(requests.len());
         for (index, request) in requests.into_iter().enumerate() {
             let (sink, outcome) = OutcomeSink::channel();
@@ -67,7 +71,7 @@ impl Deciding {
         let mut counts = Counts::default();
         let mut readings = Vec::with_capacity(pending.len());
         for outcome in pending {
-            let outcome = outcome.await;
+            let outcome = self.deadline.bound(outcome).await?;
             let outcome = outcome.map_err(|_| self.app.cause(ApiError::EngineStopped))?;
             let reading = outcome.map_err(|error| self.app.cause(error.into()))?;
             counts.add(Counts::of(&reading));

@@ -4,6 +4,7 @@
 //! fault (500, an id is logged, no detail leaves).
 
 use std::fmt;
+use std::time::Duration;
 
 use assay_api::{ErrorBody, ErrorObject, FieldError};
 use axum::Json;
@@ -20,13 +21,16 @@ pub enum ApiError {
     Field(#[from] FieldError),
     /// Prompt and reply do not fit the context.
     #[error(
-        "{room}; the prompt has {prompt_tokens} and `{field}` asks for {max_tokens}, \
+        "{room}; {} has {prompt_tokens} and `{field}` asks for {max_tokens}, \
          {} in all: shorten the prompt or ask for at most {} tokens",
-        u64::from(*prompt_tokens) + max_tokens, room.num_tokens.saturating_sub(*prompt_tokens)
+        prompt_name(prompt), u64::from(*prompt_tokens) + max_tokens,
+        room.num_tokens.saturating_sub(*prompt_tokens)
     )]
     ReplyTooLong {
         /// The field that asked.
         field: &'static str,
+        /// The field that the prompt came from.
+        prompt: String,
         /// Tokens of the prompt.
         prompt_tokens: u32,
         /// Tokens asked for.
@@ -35,10 +39,13 @@ pub enum ApiError {
         room: SequenceRoom,
     },
     /// The prompt alone leaves no room for a reply.
-    #[error("{room} and the prompt alone has {prompt_tokens}: shorten the prompt")]
+    #[error(
+        "{room} and {} alone has {prompt_tokens}: shorten it",
+        prompt_name(field)
+    )]
     PromptTooLong {
         /// The field that the prompt came from.
-        field: &'static str,
+        field: String,
         /// Tokens of the prompt.
         prompt_tokens: TokenCount,
         /// Tokens that fit.
@@ -102,6 +109,26 @@ pub enum ApiError {
     /// The engine does not run.
     #[error("the engine is not running")]
     EngineStopped,
+    /// More scores of named tokens than one reply may hold.
+    #[error(
+        "the reply holds more than {limit} scores of named tokens: name fewer, generate less, or stream it"
+    )]
+    TooManyScores {
+        /// The limit.
+        limit: usize,
+    },
+    /// The server's own limit on time.
+    #[error("the request took longer than the {} s that this server gives one (--request-timeout)", timeout.as_secs_f64())]
+    DeadlineExceeded {
+        /// The limit.
+        timeout: Duration,
+    },
+    /// A stream waited for its client beyond what may be kept.
+    #[error("the stream was read too slowly: more than {limit_bytes} bytes of it were waiting")]
+    ReadTooSlowly {
+        /// The limit.
+        limit_bytes: usize,
+    },
     /// A value that is not a number stood in the model's output.
     #[error("numerical error: the model's output was not a number at position {position}")]
     NumericalError {
@@ -159,6 +186,15 @@ impl fmt::Display for TokenCount {
     }
 }
 
+/// A prompt as messages call it: by its place, where there are several.
+fn prompt_name(field: &str) -> String {
+    if field.contains('[') {
+        format!("`{field}`")
+    } else {
+        "the prompt".to_owned()
+    }
+}
+
 /// How long a client should wait, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
@@ -172,7 +208,13 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::Field(error) => (S::BAD_REQUEST, CLIENT, None, error.param.as_deref()),
-            Self::ReplyTooLong { field, .. } | Self::PromptTooLong { field, .. } => (
+            Self::ReplyTooLong { field, .. } => (
+                S::BAD_REQUEST,
+                CLIENT,
+                Some("context_length_exceeded"),
+                Some(field),
+            ),
+            Self::PromptTooLong { field, .. } => (
                 S::BAD_REQUEST,
                 CLIENT,
                 Some("context_length_exceeded"),
@@ -211,6 +253,13 @@ impl ApiError {
                 Some("numerical_error"),
                 None,
             ),
+            Self::TooManyScores { .. } => (S::BAD_REQUEST, CLIENT, Some("too_many_scores"), None),
+            Self::ReadTooSlowly { .. } => {
+                (S::REQUEST_TIMEOUT, CLIENT, Some("read_too_slowly"), None)
+            }
+            Self::DeadlineExceeded { .. } => {
+                (S::GATEWAY_TIMEOUT, SERVER, Some("deadline_exceeded"), None)
+            }
             Self::DeadEnd(_) => (S::BAD_REQUEST, CLIENT, Some("constraint_dead_end"), None),
             Self::Internal(_) => (
                 S::INTERNAL_SERVER_ERROR,
@@ -294,5 +343,22 @@ impl From<assay_engine::SubmitError> for ApiError {
                 Self::Internal(error.to_string())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ApiError;
+
+    #[test]
+    fn what_went_wrong_inside_stays_inside() {
+        let (status, body) = ApiError::Internal("block 7 of /weights".to_owned()).to_reply();
+        assert_eq!(status.as_u16(), 500);
+        let message = body.error.message;
+        assert!(!message.contains("block"), "{message}");
+        let id = message.rsplit(' ').next().unwrap_or_default();
+        assert!(id.starts_with("err-") && id.len() == 20, "{message}");
+        assert_eq!(body.error.kind, "server_error");
+        assert_eq!(body.error.param, None);
     }
 }

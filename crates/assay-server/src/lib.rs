@@ -8,6 +8,7 @@
 mod body;
 mod config;
 mod convert;
+mod deadline;
 mod deciding;
 mod error;
 mod ignored;
@@ -15,6 +16,7 @@ mod layers;
 mod lifecycle;
 mod metrics;
 mod model_text;
+mod places;
 mod random;
 mod reply;
 mod router;

@@ -173,7 +173,7 @@ impl ModelText {
     pub(crate) fn chat_prompt(
         &self,
         conversation: &Conversation,
-        field: &'static str,
+        field: &str,
         room: SequenceRoom,
     ) -> Result<ChatPrompt, ApiError> {
         let messages = conversation.messages.iter();
@@ -258,7 +258,7 @@ impl ModelText {
         add_special_tokens: bool,
         room: SequenceRoom,
     ) -> Result<Vec<u32>, ApiError> {
-        self.check_far_too_long("prompt", prompt.len(), room)?;
+        self.check_far_too_long(path, prompt.len(), room)?;
         let token_ids = self.encode(prompt, add_special_tokens)?;
         if token_ids.is_empty() {
             let message =
@@ -301,14 +301,14 @@ impl ModelText {
     /// Spares the work for texts that cannot fit whatever their tokens are.
     pub(crate) fn check_far_too_long(
         &self,
-        field: &'static str,
+        field: &str,
         num_bytes: usize,
         room: SequenceRoom,
     ) -> Result<(), ApiError> {
         let at_least = num_bytes / self.longest_token_bytes / FAR_TOO_LONG;
         match usize::try_from(room.num_tokens) {
             Ok(most) if at_least > most => Err(ApiError::PromptTooLong {
-                field,
+                field: field.to_owned(),
                 prompt_tokens: TokenCount::AtLeast(at_least),
                 room,
             }),

@@ -1,16 +1,23 @@
 //! One request under way: its events, how many choices are still to come, and how long it takes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use assay_engine::OutputEvent;
+use assay_engine::{OutputEvent, TokenLogprobs};
 use tokio::sync::mpsc;
 
 use crate::convert::reply_shape::ReplyShape;
 use crate::convert::usage::UsageTotal;
+use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::lifecycle::Running;
 use crate::metrics::RequestTimer;
+use crate::sink::Backlog;
 use crate::state::AppState;
+
+/// Scores of named tokens that a reply which is kept until it is whole may hold: about 250 MB in the widest shape.
+/// What is certain to pass it is refused before any work.
+pub(crate) const MAX_NAMED_SCORES: usize = 1 << 21;
 
 /// An event, and the prompt of the request that it belongs to.
 #[derive(Debug)]
@@ -19,12 +26,42 @@ pub(crate) struct PromptEvent {
     pub(crate) event: OutputEvent,
 }
 
+/// Where a reply's events come from.
+#[derive(Debug)]
+pub(crate) struct Events {
+    /// Those that need no engine; they come first.
+    pub(crate) ready: VecDeque<PromptEvent>,
+    pub(crate) coming: mpsc::Receiver<PromptEvent>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) deadline: Deadline,
+}
+
+impl Events {
+    /// `None` after the last.
+    async fn next(&mut self) -> Option<PromptEvent> {
+        if let Some(event) = self.ready.pop_front() {
+            return Some(event);
+        }
+        let event = self.coming.recv().await?;
+        self.backlog.take(&event.event);
+        Some(event)
+    }
+
+    /// The next one, if it is there already.
+    fn try_next(&mut self) -> Option<PromptEvent> {
+        if let Some(event) = self.ready.pop_front() {
+            return Some(event);
+        }
+        let event = self.coming.try_recv().ok()?;
+        self.backlog.take(&event.event);
+        Some(event)
+    }
+}
+
 /// Dropped before its end, it is a client that has gone: the engine frees the request's slots.
 pub(crate) struct Reply {
     app: AppState,
-    events: mpsc::Receiver<PromptEvent>,
-    /// Events that need no engine; they come first.
-    ready: VecDeque<PromptEvent>,
+    events: Events,
     num_unfinished: usize,
     usage: UsageTotal,
     timer: RequestTimer,
@@ -36,8 +73,7 @@ impl Reply {
     /// A reply of `num_choices` choices to `num_prompts` prompts.
     pub(crate) fn new(
         app: AppState,
-        events: mpsc::Receiver<PromptEvent>,
-        ready: VecDeque<PromptEvent>,
+        events: Events,
         (num_prompts, num_choices): (usize, usize),
         timer: RequestTimer,
         running: Running,
@@ -45,7 +81,6 @@ impl Reply {
         Self {
             app,
             events,
-            ready,
             num_unfinished: num_choices,
             usage: UsageTotal::new(num_prompts),
             timer,
@@ -61,23 +96,28 @@ impl Reply {
     /// The next event, which is never a failure.
     ///
     /// # Errors
-    /// The request failed, or the engine went away. Cancelling the wait loses nothing.
+    /// The request failed, its time is over, or the engine went away. Cancelling the wait loses nothing.
     pub(crate) async fn next(&mut self) -> Result<PromptEvent, ApiError> {
-        let event = match self.ready.pop_front() {
-            Some(event) => event,
-            None => {
-                let event = self.events.recv().await;
-                event.ok_or_else(|| self.app.cause(ApiError::EngineStopped))?
-            }
-        };
-        self.book(event)
+        let deadline = self.events.deadline;
+        let event = deadline.bound(self.events.next()).await?;
+        self.book(event.ok_or_else(|| self.broken_off())?)
     }
 
     /// The next event, if it is there already.
     pub(crate) fn try_next(&mut self) -> Option<Result<PromptEvent, ApiError>> {
-        let ready = self.ready.pop_front();
-        let event = ready.or_else(|| self.events.try_recv().ok())?;
+        let event = self.events.try_next()?;
         Some(self.book(event))
+    }
+
+    /// Why no event comes any more.
+    fn broken_off(&self) -> ApiError {
+        let backlog = &self.events.backlog;
+        if backlog.is_over() {
+            return ApiError::ReadTooSlowly {
+                limit_bytes: backlog.limit_bytes(),
+            };
+        }
+        self.app.cause(ApiError::EngineStopped)
     }
 
     fn book(&mut self, event: PromptEvent) -> Result<PromptEvent, ApiError> {
@@ -104,13 +144,37 @@ impl Reply {
         mut self,
         mut shape: S,
     ) -> Result<S::Whole, ApiError> {
+        let mut num_scores = 0;
         while !self.is_finished() {
             let event = self.next().await?;
+            num_scores += named_scores(&event.event);
+            if num_scores > MAX_NAMED_SCORES {
+                return Err(ApiError::TooManyScores {
+                    limit: MAX_NAMED_SCORES,
+                });
+            }
             shape.add(event)?;
         }
         let usage = self.usage.usage();
         let whole = shape.whole(usage)?;
         self.complete();
         Ok(whole)
+    }
+}
+
+/// Scores of named tokens that an event brings.
+fn named_scores(event: &OutputEvent) -> usize {
+    let named = |scores: &TokenLogprobs| {
+        let named = scores.named.as_ref();
+        named.map_or(0, |named| named.candidates.len())
+    };
+    match event {
+        OutputEvent::Prompt { tokens } => tokens.iter().map(|one| named(&one.logprobs)).sum(),
+        OutputEvent::Delta { entries, .. } => entries
+            .iter()
+            .filter_map(|entry| entry.output.logprobs.as_ref())
+            .map(named)
+            .sum(),
+        OutputEvent::Finished { .. } | OutputEvent::Failed(_) => 0,
     }
 }

@@ -1,12 +1,16 @@
 //! The way of a request's events from the engine's thread to the connection's task.
 //!
-//! The channel holds every event a request can have, so the engine never waits for a slow client; memory is
-//! bounded by what the request may generate and score. A dropped receiver is a client that has gone.
+//! The channel holds every event a request can have, so the engine never waits for a slow client. What waits in it is
+//! weighed: a stream whose client reads too slowly is cut off, and its places are free. A dropped receiver is a client
+//! that has gone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use assay_engine::decision::{DecisionReading, DecisionSink};
-use assay_engine::{Gone, OutputEvent, OutputSink, Request, RequestError};
+use assay_engine::{
+    Gone, OutputEvent, OutputSink, Request, RequestError, TokenLogprobs, TokenOutput,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::WaitTimer;
@@ -18,12 +22,89 @@ pub(crate) struct ChannelSink {
     sender: mpsc::Sender<PromptEvent>,
     prompt_index: usize,
     wait: Arc<WaitTimer>,
+    backlog: Arc<Backlog>,
+}
+
+/// Bytes of a request's events that nobody has taken yet.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    limit_bytes: usize,
+    waiting_bytes: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Backlog {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            waiting_bytes: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// For what is taken as fast as it can be.
+    pub(crate) fn unbounded() -> Self {
+        Self::new(usize::MAX)
+    }
+
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// Whether something did not fit. Nothing does after that, so that what was taken has no gap.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Weighs an event in; whether it fits. A single one always does.
+    fn add(&self, event: &OutputEvent) -> bool {
+        let bytes = weight(event);
+        if self.is_over() {
+            return false;
+        }
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let fits = before == 0 || before.saturating_add(bytes) <= self.limit_bytes;
+        if !fits {
+            self.is_over.store(true, Ordering::Release);
+        }
+        fits
+    }
+
+    /// Weighs an event out.
+    pub(crate) fn take(&self, event: &OutputEvent) {
+        self.waiting_bytes
+            .fetch_sub(weight(event), Ordering::AcqRel);
+    }
+}
+
+/// About what an event takes in memory; the same before and after its way.
+fn weight(event: &OutputEvent) -> usize {
+    let scores = |scores: &TokenLogprobs| {
+        let named = scores.named.as_ref();
+        let num_named = named.map_or(0, |named| named.candidates.len());
+        (scores.top_logprobs.len() + num_named) * size_of::<assay_engine::TopLogprob>()
+    };
+    let token = |output: &TokenOutput| output.logprobs.as_ref().map_or(0, scores);
+    let inside: usize = match event {
+        OutputEvent::Prompt { tokens } => tokens
+            .iter()
+            .map(|one| size_of_val(one) + scores(&one.logprobs))
+            .sum(),
+        OutputEvent::Delta { entries, .. } => entries
+            .iter()
+            .map(|one| size_of_val(one) + one.bytes.len() + one.text.len() + token(&one.output))
+            .sum(),
+        OutputEvent::Finished { end, .. } => end.as_ref().map_or(0, token),
+        OutputEvent::Failed(_) => 0,
+    };
+    size_of::<PromptEvent>() + inside
 }
 
 /// One receiver for all prompts of a request, and a sink for each, in order.
 pub(crate) fn output_channel<'a>(
     requests: impl Iterator<Item = (usize, &'a Request)>,
     wait: WaitTimer,
+    backlog: &Arc<Backlog>,
 ) -> (Vec<ChannelSink>, mpsc::Receiver<PromptEvent>) {
     let requests: Vec<_> = requests.collect();
     let capacity = requests
@@ -36,6 +117,7 @@ pub(crate) fn output_channel<'a>(
         sender: sender.clone(),
         prompt_index,
         wait: Arc::clone(&wait),
+        backlog: Arc::clone(backlog),
     });
     (sinks.collect(), receiver)
 }
@@ -57,6 +139,9 @@ fn num_events(request: &Request) -> usize {
 
 impl OutputSink for ChannelSink {
     fn send(&mut self, event: OutputEvent) -> Result<(), Gone> {
+        if !self.backlog.add(&event) {
+            return Err(Gone);
+        }
         let event = PromptEvent {
             prompt_index: self.prompt_index,
             event,
@@ -70,7 +155,7 @@ impl OutputSink for ChannelSink {
     }
 
     fn is_gone(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.is_closed() || self.backlog.is_over()
     }
 
     fn scheduled(&mut self) {

@@ -19,6 +19,9 @@ const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 /// Events taken together into one write, at most.
 const MAX_EVENTS_PER_WRITE: usize = 64;
 
+/// Bytes after which a write takes no further event.
+const WRITE_BYTES: usize = 256 << 10;
+
 /// A reply in the way that was asked for: streamed, or as one object once it is whole.
 pub(crate) async fn answer<S: ReplyShape>(
     app: &AppState,
@@ -101,7 +104,7 @@ impl<S: ReplyShape> ReplyStream<S> {
             };
             self.take(event, &mut frame);
             for _ in 1..MAX_EVENTS_PER_WRITE {
-                if self.state == State::Ended {
+                if self.state == State::Ended || frame.len() >= WRITE_BYTES {
                     break;
                 }
                 match self.reply.try_next() {

@@ -6,28 +6,57 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use assay_api::openai::{GenerationParams, Tools};
 use assay_engine::{
     EngineHandle, EngineState, EngineStats, OutputEvent, OutputSink, RequestId, SubmitError,
 };
 use assay_tokenizer::{ChatTemplate, Tokenizer};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use crate::body::BodyBudget;
 use crate::config::ServerConfig;
 use crate::convert::decisions::prior_cache::PriorCache;
 use crate::convert::reply_shape::ReplyNames;
 use crate::convert::request::{ModelLimits, Work};
+use crate::deadline::Deadline;
 use crate::error::{ApiError, SequenceRoom};
 use crate::layers::auth::ApiKeys;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, RequestTimer, WaitTimer};
 use crate::model_text::ModelText;
+use crate::places::{TextPlaces, TextWork};
 use crate::random::{random_seed, random_u64};
-use crate::reply::{PromptEvent, Reply};
-use crate::sink::output_channel;
+use crate::reply::{Events, PromptEvent, Reply};
+use crate::sink::{Backlog, output_channel};
 
-/// Prompts rendered and tokenised at once; more would only fight for the engine's cores.
-const NUM_TOKENIZERS: usize = 2;
+/// How a request's work is done and its reply delivered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) work: TextWork,
+    pub(crate) delivery: Delivery,
+}
+
+/// How a reply goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// Once it is whole.
+    Whole,
+    /// As it comes, at the client's pace.
+    Streamed,
+}
+
+impl Terms {
+    /// Those of a reply to `asked`, which may call `tools`.
+    pub(crate) fn of(asked: &GenerationParams, tools: Option<&Tools>) -> Self {
+        Self {
+            work: TextWork::of(&asked.form, tools),
+            delivery: match asked.stream {
+                Some(_) => Delivery::Streamed,
+                None => Delivery::Whole,
+            },
+        }
+    }
+}
 
 /// What clients of the System One shape call the model unless told otherwise.
 pub(crate) const SYSTEM_ONE_ALIAS: &str = "jev-latest";
@@ -44,7 +73,7 @@ struct Shared {
     metrics: Arc<Metrics>,
     lifecycle: Lifecycle,
     body_budget: BodyBudget,
-    tokenizing: Arc<Semaphore>,
+    places: TextPlaces,
     priors: PriorCache,
     next_request: AtomicU64,
     next_reply: AtomicU64,
@@ -76,7 +105,7 @@ impl AppState {
             metrics: Arc::new(Metrics::new(&config.model_id)),
             lifecycle: Lifecycle::new(),
             body_budget: BodyBudget::new(config.limits.all_bodies_bytes),
-            tokenizing: Arc::new(Semaphore::new(NUM_TOKENIZERS)),
+            places: TextPlaces::new(),
             priors: PriorCache::default(),
             next_request: AtomicU64::new(0),
             next_reply: AtomicU64::new(0),
@@ -151,6 +180,11 @@ impl AppState {
         self.0.lifecycle.idle().await;
     }
 
+    /// When a request whose last byte came at `received` must be through.
+    pub(crate) fn deadline(&self, received: Instant) -> Deadline {
+        Deadline::after(received, self.config().request_timeout)
+    }
+
     /// Longest prompt and reply together, in tokens.
     pub(crate) fn context_length(&self) -> u32 {
         u32::try_from(self.0.engine.max_sequence_tokens()).unwrap_or(u32::MAX)
@@ -195,6 +229,7 @@ impl AppState {
     pub(crate) async fn submit<T, B>(
         &self,
         received: Instant,
+        terms: Terms,
         build: B,
     ) -> Result<(T, Reply), ApiError>
     where
@@ -208,14 +243,26 @@ impl AppState {
             self.metrics().count_refused();
             return Err(ApiError::Draining);
         };
-        let (built, work) = self.with_text(build).await?;
+        let deadline = self.deadline(received);
+        let built = deadline.bound(self.with_text(terms.work, build)).await?;
+        let (built, work) = built?;
         let num_prompts = work.len();
         let num_choices = work.iter().map(|work| work.num_choices() as usize).sum();
-        let (events, ready) = self.hand_over(work, timer.wait())?;
+        let backlog = Arc::new(match terms.delivery {
+            Delivery::Whole => Backlog::unbounded(),
+            Delivery::Streamed => Backlog::new(self.config().limits.backlog_bytes),
+        });
+        let (events, ready) = self.hand_over(work, timer.wait(), &backlog)?;
+        let events = Events {
+            ready,
+            coming: events,
+            backlog,
+            deadline,
+        };
         let counts = (num_prompts, num_choices);
         Ok((
             built,
-            Reply::new(self.clone(), events, ready, counts, timer, running),
+            Reply::new(self.clone(), events, counts, timer, running),
         ))
     }
 
@@ -224,6 +271,7 @@ impl AppState {
         &self,
         work: Vec<Work>,
         wait: WaitTimer,
+        backlog: &Arc<Backlog>,
     ) -> Result<(mpsc::Receiver<PromptEvent>, VecDeque<PromptEvent>), ApiError> {
         let mut requests = Vec::new();
         let mut ready = VecDeque::new();
@@ -241,7 +289,7 @@ impl AppState {
             }
         }
         let borrowed = requests.iter().map(|(index, request)| (*index, request));
-        let (sinks, events) = output_channel(borrowed, wait);
+        let (sinks, events) = output_channel(borrowed, wait, backlog);
         let with_sinks = std::iter::zip(requests, sinks)
             .map(|((_, request), sink)| (request, Box::new(sink) as Box<dyn OutputSink>));
         if let Err(error) = self.0.engine.submit_all(with_sinks.collect()) {
@@ -259,16 +307,16 @@ impl AppState {
         error
     }
 
-    /// Runs what needs the model's words off the threads that serve connections, as it takes as long as its
+    /// Runs `work` on the model's words off the threads that serve connections, as it takes as long as its
     /// text is long.
-    pub(crate) async fn with_text<T, B>(&self, build: B) -> Result<T, ApiError>
+    pub(crate) async fn with_text<T, B>(&self, work: TextWork, build: B) -> Result<T, ApiError>
     where
         T: Send + 'static,
         B: FnOnce(&Arc<ModelText>, ModelLimits) -> Result<T, ApiError> + Send + 'static,
     {
         let limits = self.limits();
         let text = Arc::clone(&self.0.text);
-        let permit = Arc::clone(&self.0.tokenizing).acquire_owned().await;
+        let permit = self.0.places.take(work).await;
         let built = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             build(&text, limits)

@@ -74,7 +74,7 @@ fn read_assistant(
             "text" => texts.push(required(&mut block, "text")?),
             "thinking" => {
                 thoughts.push(required(&mut block, "thinking")?);
-                let _ = block.take("signature");
+                block.harmless(&["signature"]);
             }
             "tool_use" => {
                 let path = block.path_of("input");
@@ -176,7 +176,7 @@ fn content(mut texts: Vec<String>) -> Content {
 
 /// What is left of a block: marks for a cache ask for nothing that is not done anyway.
 fn end_block(mut block: Fields, ignored: &mut Vec<String>) {
-    let _ = (block.take("cache_control"), block.take("citations"));
+    block.harmless(&["cache_control", "citations"]);
     ignored.extend(block.untaken());
 }
 

@@ -1,11 +1,13 @@
 //! The error envelope.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Body of an error reply, and of an `error` event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessagesError {
     /// Always `error`.
+    #[schemars(extend("const" = "error"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// What went wrong.
@@ -13,7 +15,7 @@ pub struct MessagesError {
 }
 
 /// What went wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessagesErrorObject {
     /// Class of the error, such as `invalid_request_error`.
     #[serde(rename = "type")]

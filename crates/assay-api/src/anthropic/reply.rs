@@ -1,17 +1,20 @@
 //! Replies of `POST /v1/messages`: one message, or the events of one in the making.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// A reply, whole or as it begins.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Message {
     /// Name of the reply.
     pub id: String,
     /// Always `message`.
+    #[schemars(extend("const" = "message"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Always `assistant`.
+    #[schemars(extend("const" = "assistant"))]
     pub role: &'static str,
     /// The model that answered.
     pub model: String,
@@ -26,14 +29,16 @@ pub struct Message {
 }
 
 /// A part of a message.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "MessageBlock")]
 pub enum Block {
     /// Text.
     Text {
         /// It.
         text: String,
         /// Always null.
+        #[schemars(with = "()")]
         citations: Option<Value>,
     },
     /// What the model thought.
@@ -55,8 +60,9 @@ pub enum Block {
 }
 
 /// Why a reply ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "MessageStopReason")]
 pub enum StopReason {
     /// The model ended it.
     EndTurn,
@@ -69,7 +75,7 @@ pub enum StopReason {
 }
 
 /// Token counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessagesUsage {
     /// Tokens of the prompt that were computed.
     pub input_tokens: u64,
@@ -82,14 +88,14 @@ pub struct MessagesUsage {
 }
 
 /// Reply of `POST /v1/messages/count_tokens`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TokenCount {
     /// Tokens of the prompt.
     pub input_tokens: usize,
 }
 
 /// One event of a stream.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MessageEvent {
     /// The message, empty.
@@ -142,8 +148,9 @@ impl MessageEvent {
 }
 
 /// What to append to a block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "MessageBlockDelta")]
 pub enum BlockDelta {
     /// Text.
     TextDelta {
@@ -163,7 +170,7 @@ pub enum BlockDelta {
 }
 
 /// How a message ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessageEnd {
     /// Why.
     pub stop_reason: StopReason,

@@ -12,6 +12,7 @@ use crate::openai::message::required;
 use crate::openai::reasoning::read_effort;
 use crate::openai::tools::{check_choice, read_name, unique};
 use crate::openai::{Conversation, ReasoningEffort, ReasoningParams, Tool, ToolChoice, Tools};
+use crate::record;
 
 /// Accepted with any value: they change neither tokens nor scores.
 const HARMLESS: &[&str] = &["cache_control", "metadata", "service_tier"];
@@ -86,13 +87,9 @@ impl MessagesRequest {
             chat_template_kwargs: read_template_kwargs(&mut body)?,
             messages: read_messages(&mut body, &mut ignored)?,
         };
-        for name in HARMLESS {
-            let _ = body.take(name);
-        }
+        body.harmless(HARMLESS);
         for name in REFUSED {
-            if body.take(name).is_some() {
-                return Err(FieldError::unsupported(*name, "this field"));
-            }
+            body.refuse(name, "this field")?;
         }
         ignored.splice(0..0, body.untaken());
         Ok(Self {
@@ -109,15 +106,10 @@ fn read_generation(
     body: &mut Fields,
     format: Option<Value>,
 ) -> Result<GenerationParams, FieldError> {
-    let mut shared = Map::new();
+    let mut shared = body.part(SHARED);
     let has_format = format.is_some();
     if let Some(format) = format {
         shared.insert("response_format".to_owned(), format);
-    }
-    for name in SHARED {
-        if let Some(value) = body.take(name) {
-            shared.insert((*name).to_owned(), value);
-        }
     }
     if let Some(value) = body.number("temperature", NumberRange::closed(0.0, 1.0))? {
         shared.insert("temperature".to_owned(), json!(value));
@@ -130,7 +122,9 @@ fn read_generation(
         Some(other) => return Err(wrong_type("stop_sequences", "an array", &other)),
     }
     let mut shared = Fields::new("", Value::Object(shared))?;
-    let read = GenerationParams::read(&mut shared, &DIALECT, &mut Vec::new());
+    let read = record::within(SHARED, || {
+        GenerationParams::read(&mut shared, &DIALECT, &mut Vec::new())
+    });
     let mut generation = read.map_err(in_own_words)?;
     if has_format {
         generation.form.path = "output_config.format.schema";

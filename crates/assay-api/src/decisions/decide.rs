@@ -1,5 +1,6 @@
 //! `POST /v1/decide`: a JSON Schema whose most likely instance, and its probability, are read from the model.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -101,11 +102,12 @@ impl DecideRequest {
 }
 
 /// The reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decided {
     /// Name of the reply.
     pub id: String,
     /// Always `decided`.
+    #[schemars(extend("const" = "decided"))]
     pub object: String,
     /// Seconds since 1970.
     pub created: u64,
@@ -133,7 +135,7 @@ pub struct Decided {
 }
 
 /// An instance of the schema.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Instance {
     /// The whole value.
     pub value: Value,
@@ -142,7 +144,7 @@ pub struct Instance {
 }
 
 /// One field of the answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DecidedField {
     /// JSON pointer of the field in the answer; of an array, of the item that was asked for.
     pub path: String,
@@ -170,7 +172,7 @@ pub struct DecidedField {
 }
 
 /// One value's probability.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ValueProbability {
     /// The value; of an array's end, null.
     pub value: Value,
@@ -179,7 +181,8 @@ pub struct ValueProbability {
 }
 
 /// What a distribution over ascending numbers comes to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DistributionSummary")]
 pub struct Summary {
     /// Sum of each value times its probability.
     pub mean: f64,
@@ -190,7 +193,7 @@ pub struct Summary {
 }
 
 /// The first values up to which these shares of the probability lie.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Quantiles {
     /// 5 %.
     pub p05: Value,

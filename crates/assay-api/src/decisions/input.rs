@@ -96,9 +96,7 @@ impl ItemReader<'_> {
                 Item { kind, text }
             }
         };
-        for name in ["id", "namespace", "phase", "status"] {
-            let _ = item.take(name);
-        }
+        item.harmless(&["id", "namespace", "phase", "status"]);
         self.ignored.extend(item.untaken());
         Ok(read)
     }
@@ -168,9 +166,7 @@ pub(super) fn read_parts(
             Some(_) => return Err(FieldError::unsupported(kind_path, "this kind of part")),
             None => return Err(FieldError::missing(kind_path)),
         };
-        for name in ["annotations", "logprobs", "prompt_cache_breakpoint"] {
-            let _ = part.take(name);
-        }
+        part.harmless(&["annotations", "logprobs", "prompt_cache_breakpoint"]);
         ignored.extend(part.untaken());
         texts.push(text);
     }

@@ -1,5 +1,6 @@
 //! `POST /v1/decisions`: the OpenAI shape.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,9 +58,7 @@ impl DecisionRequest {
         let spelled = spelled.and_then(|body| body.member("questions"));
         let questions = read_questions(questions, spelled, &mut ignored)?;
         let settings = DecisionSettings::read(&mut body)?;
-        for name in HARMLESS {
-            let _ = body.take(name);
-        }
+        body.harmless(&HARMLESS);
         ignored.splice(0..0, body.untaken());
         Ok(Self {
             model,
@@ -178,11 +177,12 @@ fn read_levels(question: &mut Fields) -> Result<Vec<Level>, FieldError> {
 }
 
 /// The reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
     /// Name of the reply.
     pub id: String,
     /// Always `decision`.
+    #[schemars(extend("const" = "decision"))]
     pub object: String,
     /// Seconds since 1970.
     pub created: u64,
@@ -199,7 +199,8 @@ pub struct Decision {
 }
 
 /// One answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DecisionAnswer")]
 pub struct Answer {
     /// The answer proper.
     #[serde(flatten)]
@@ -219,8 +220,9 @@ pub struct Answer {
 }
 
 /// An answer by its type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[schemars(rename = "DecisionAnswerBody")]
 pub enum AnswerBody {
     /// Yes or no.
     Predicate {
@@ -250,7 +252,7 @@ pub enum AnswerBody {
 }
 
 /// One option's probability.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ChoiceProbability {
     /// The option.
     pub value: ChoiceValue,
@@ -259,7 +261,7 @@ pub struct ChoiceProbability {
 }
 
 /// One level's probability.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LevelProbability {
     /// Its number.
     pub value: usize,
@@ -270,7 +272,7 @@ pub struct LevelProbability {
 }
 
 /// Token counts, as in the Responses API.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DecisionUsage {
     /// Tokens of the prompts; what questions share is counted once.
     pub input_tokens: u64,
@@ -285,7 +287,7 @@ pub struct DecisionUsage {
 }
 
 /// Where input tokens came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InputTokensDetails {
     /// Always 0: writing the cache is free.
     pub cache_write_tokens: u64,
@@ -294,7 +296,7 @@ pub struct InputTokensDetails {
 }
 
 /// What output tokens were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutputTokensDetails {
     /// Always 0: nothing is thought.
     pub reasoning_tokens: u64,

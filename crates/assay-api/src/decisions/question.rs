@@ -1,5 +1,6 @@
 //! A typed question, whatever dialect asked it.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::error::FieldError;
@@ -70,7 +71,8 @@ pub struct Choice {
 }
 
 /// The value of an option; `true` and `"true"` are two values.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged)]
 pub enum ChoiceValue {
     /// A string.
     Text(String),

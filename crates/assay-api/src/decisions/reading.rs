@@ -1,5 +1,6 @@
 //! What was read for one question; every dialect writes the same figures.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The distribution over a question's answers, in the caller's order.
@@ -26,7 +27,7 @@ pub struct Reading {
 }
 
 /// How labels join the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Boundary {
     /// The prompt's tokens stand before every label.
@@ -36,7 +37,7 @@ pub enum Boundary {
 }
 
 /// How a reading came about.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diagnostics {
     /// In the caller's order.
     pub labels: Vec<LabelPath>,
@@ -53,7 +54,7 @@ pub struct Diagnostics {
 }
 
 /// One label as it was read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LabelPath {
     /// Its words.
     pub label: String,

@@ -1,6 +1,9 @@
 //! `POST /v1/systemone`: the System One shape, in which questions and answers have ids. Fields that are ours alone
 //! begin with `x_`.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -258,7 +261,7 @@ impl Criteria<'_> {
 }
 
 /// The reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SystemOneResponse {
     /// The model that answered.
     pub model: String,
@@ -275,7 +278,7 @@ pub struct SystemOneResponse {
 }
 
 /// Token counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SystemOneUsage {
     /// Tokens of the prompts; what questions share is counted once.
     pub input_tokens: u64,
@@ -286,8 +289,9 @@ pub struct SystemOneUsage {
 }
 
 /// An object whose members keep their order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ordered<T>(pub Vec<(String, T)>);
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[schemars(inline)]
+pub struct Ordered<T>(#[schemars(with = "BTreeMap<String, T>")] pub Vec<(String, T)>);
 
 impl<T: Serialize> Serialize for Ordered<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -300,7 +304,8 @@ impl<T: Serialize> Serialize for Ordered<T> {
 }
 
 /// One answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SystemOneAnswer")]
 pub struct Answer {
     /// The answer proper.
     #[serde(flatten)]
@@ -318,8 +323,9 @@ pub struct Answer {
 }
 
 /// An answer by its type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[schemars(rename = "SystemOneAnswerBody")]
 pub enum AnswerBody {
     /// Yes or no.
     Noul {

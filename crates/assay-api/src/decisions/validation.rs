@@ -1,18 +1,19 @@
 //! Errors in the System One shape: a list of faults of the body, or one object for everything else.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::FieldError;
 
 /// A body that cannot be read: `{"detail": [{"loc": ["body", ...], "msg", "type"}]}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ValidationErrors {
     /// The first fault that was found.
     pub detail: Vec<ValidationError>,
 }
 
 /// One fault of a body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ValidationError {
     /// `body`, then names of fields and indices.
     pub loc: Vec<Step>,
@@ -24,8 +25,9 @@ pub struct ValidationError {
 }
 
 /// One step of the way to a fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "ValidationStep")]
 pub enum Step {
     /// A field.
     Name(String),
@@ -34,14 +36,14 @@ pub enum Step {
 }
 
 /// Any other error: `{"detail": {"error_type", "message"}}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SystemOneError {
     /// The one member.
     pub detail: SystemOneErrorDetail,
 }
 
 /// What went wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SystemOneErrorDetail {
     /// Class of the error.
     pub error_type: String,

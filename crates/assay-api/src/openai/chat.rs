@@ -1,5 +1,6 @@
 //! Replies of `POST /v1/chat/completions`: one object, or a stream of chunks that add up to it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::generation::LogprobsMode;
@@ -8,11 +9,12 @@ use super::prompt_logprobs::PromptLogprobs;
 use super::usage::Usage;
 
 /// An unstreamed reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ChatCompletion {
     /// Name of the reply.
     pub id: String,
     /// Always `chat.completion`.
+    #[schemars(extend("const" = "chat.completion"))]
     pub object: String,
     /// Seconds since 1970.
     pub created: u64,
@@ -35,7 +37,7 @@ pub struct ChatCompletion {
 }
 
 /// One whole choice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChatChoice {
     /// Which choice.
     pub index: u32,
@@ -56,13 +58,14 @@ pub struct ChatChoice {
 }
 
 /// The model's message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssistantMessage {
     /// Always the assistant.
     pub role: Role,
     /// Its text; null where a reply that could hold more than text has none.
     pub content: Option<String>,
     /// Always null: refusals are not told apart from content.
+    #[schemars(with = "()")]
     pub refusal: Option<String>,
     /// What it thought; present where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,11 +76,12 @@ pub struct AssistantMessage {
 }
 
 /// A call of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Its name in the conversation.
     pub id: String,
     /// Always `function`.
+    #[schemars(extend("const" = "function"))]
     #[serde(rename = "type")]
     pub kind: String,
     /// What is called.
@@ -85,7 +89,7 @@ pub struct ToolCall {
 }
 
 /// A function with its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionCall {
     /// The tool's name.
     pub name: String,
@@ -94,15 +98,16 @@ pub struct FunctionCall {
 }
 
 /// Author of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "AssistantRole")]
 pub enum Role {
     /// The model.
     Assistant,
 }
 
 /// Why a choice ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// An end token or a stop string.
@@ -114,11 +119,12 @@ pub enum FinishReason {
 }
 
 /// One chunk of a streamed reply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChatChunk {
     /// Name of the reply, the same in all its chunks.
     pub id: String,
     /// Always `chat.completion.chunk`.
+    #[schemars(extend("const" = "chat.completion.chunk"))]
     pub object: String,
     /// Seconds since 1970, the same in all chunks.
     pub created: u64,
@@ -139,7 +145,7 @@ pub struct ChatChunk {
 }
 
 /// A piece of one choice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChunkChoice {
     /// Which choice.
     pub index: u32,
@@ -161,7 +167,7 @@ pub struct ChunkChoice {
 }
 
 /// What a chunk appends to a message.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// In the first chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +184,7 @@ pub struct Delta {
 }
 
 /// A piece of a tool call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallDelta {
     /// Which call of the choice.
     pub index: u32,
@@ -193,7 +199,7 @@ pub struct ToolCallDelta {
 }
 
 /// A piece of a function call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionDelta {
     /// In the call's first piece.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,8 @@
 //! Replies of `POST /v1/completions`: one object, or a stream of objects of the same shape that add up to it.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::chat::FinishReason;
@@ -9,11 +12,12 @@ use super::prompt_logprobs::PromptLogprobs;
 use super::usage::Usage;
 
 /// A reply, or a chunk of one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TextCompletion {
     /// Name of the reply, the same in all its chunks.
     pub id: String,
     /// Always `text_completion`.
+    #[schemars(extend("const" = "text_completion"))]
     pub object: String,
     /// Seconds since 1970, the same in all chunks.
     pub created: u64,
@@ -34,7 +38,7 @@ pub struct TextCompletion {
 }
 
 /// A choice, or a piece of one: texts and lists are appended, the rest is set by the last piece.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CompletionChoice {
     /// Which choice: all of the first prompt, then those of the next.
     pub index: usize,
@@ -58,7 +62,7 @@ pub struct CompletionChoice {
 }
 
 /// Scores in the legacy form: four arrays of one length, an element for each token of the text.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CompletionLogprobs {
     /// Text that became complete with the token; joined they are the choice's text.
     pub tokens: Vec<String>,
@@ -74,8 +78,8 @@ pub struct CompletionLogprobs {
 }
 
 /// Token texts and their log-probabilities, most likely first; each text once.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TopLogprobs(pub Vec<(String, f64)>);
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
+pub struct TopLogprobs(#[schemars(with = "BTreeMap<String, f64>")] pub Vec<(String, f64)>);
 
 impl Serialize for TopLogprobs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

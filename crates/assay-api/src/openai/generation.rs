@@ -1,6 +1,7 @@
 //! What chat and text completions share: how a token is drawn, when a reply ends, what is reported with it
 //! and how it travels. Whatever needs the model (ids, context) is left to the caller.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -88,7 +89,7 @@ pub struct NamedTokens {
 }
 
 /// Where reported values are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogprobsMode {
     /// The untouched distribution of the model.

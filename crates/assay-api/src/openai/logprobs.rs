@@ -1,13 +1,15 @@
 //! Log-probability entries. An entry belongs to the token whose text it spells; keys are exactly these.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Scores of one choice, or of one chunk of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChoiceLogprobs {
     /// One entry for each token that spells visible text; their `token`s joined are the content.
     pub content: Vec<LogprobEntry>,
     /// Always null: refusals are not told apart from content.
+    #[schemars(with = "()")]
     pub refusal: Option<Vec<LogprobEntry>>,
     /// The same for the reasoning; present where the model's replies may have some.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,7 +23,7 @@ pub struct ChoiceLogprobs {
 }
 
 /// One generated token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogprobEntry {
     /// Text that became complete with this token.
     pub token: String,
@@ -40,7 +42,7 @@ pub struct LogprobEntry {
 }
 
 /// One alternative.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Alternative {
     /// Its text, or `bytes:\xHH…` where its bytes are not text by themselves.
     pub token: String,

@@ -166,9 +166,7 @@ fn read_message(
         ("audio", "audio"),
         ("refusal", "a conversation with refusals"),
     ] {
-        if fields.take(field).is_some() {
-            return Err(FieldError::unsupported(fields.path_of(field), what));
-        }
+        fields.refuse(field, what)?;
     }
     ignored.extend(fields.untaken());
     Ok(ChatMessage {

@@ -1,11 +1,13 @@
 //! `GET /v1/models` and `/v1/models/{id}`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// All served models.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelList {
     /// Always `list`.
+    #[schemars(extend("const" = "list"))]
     pub object: String,
     /// The models; aliases are not listed.
     pub data: Vec<Model>,
@@ -14,7 +16,7 @@ pub struct ModelList {
 }
 
 /// One name of a served model in the System One shape.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCard {
     /// Name that requests use.
     pub name: String,
@@ -25,11 +27,12 @@ pub struct ModelCard {
 }
 
 /// One served model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Model {
     /// Name that requests use.
     pub id: String,
     /// Always `model`.
+    #[schemars(extend("const" = "model"))]
     pub object: String,
     /// When it was loaded, seconds since 1970.
     pub created: u64,

@@ -1,16 +1,21 @@
 //! Scores of the prompt's tokens (`prompt_logprobs`).
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 /// An element for each token of the prompt; null for the first, which nothing stands before.
 pub type PromptLogprobs = Vec<Option<PromptPosition>>;
 
 /// Scores at one place of the prompt, by token id: the token itself, then the most likely ones.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PromptPosition(pub Vec<(u32, PromptLogprob)>);
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
+pub struct PromptPosition(
+    #[schemars(with = "BTreeMap<String, PromptLogprob>")] pub Vec<(u32, PromptLogprob)>,
+);
 
 /// One token's score.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PromptLogprob {
     /// Natural log of its probability, raw; finite.
     pub logprob: f64,

@@ -90,9 +90,7 @@ fn read_structured_outputs(
     }
     // These would change what may come.
     for name in ["structural_tag", "whitespace_pattern"] {
-        if fields.take(name).is_some() {
-            return Err(FieldError::unsupported(fields.path_of(name), "a value"));
-        }
+        fields.refuse(name, "a value")?;
     }
     ignored.extend(fields.untaken());
     let num_found = found.len();
@@ -111,8 +109,13 @@ fn read_structured_outputs(
 fn read_json_schema(value: Value) -> Result<Value, FieldError> {
     const PATH: &str = "structured_outputs.json";
     let schema = match value {
-        Value::String(text) => json::parse(text.as_bytes())
-            .map_err(|error| FieldError::new(PATH, format!("`{PATH}`: {}", error.message)))?,
+        Value::String(text) => json::parse(text.as_bytes()).map_err(|error| {
+            let reason = error
+                .message
+                .replacen("the body", "the text in this string", 1);
+            let message = format!("`{PATH}`: must be a JSON schema, or the text of one: {reason}");
+            FieldError::new(PATH, message)
+        })?,
         other => other,
     };
     match schema {
@@ -144,10 +147,10 @@ fn read_response_format(
         Some("text") => ResponseFormat::Text,
         Some("json_object") => {
             // Some servers take a schema here; passing it over would be no enforcement at all.
-            if format.take("schema").is_some() {
-                let what = "a schema of `json_object` (`json_schema` takes one)";
-                return Err(FieldError::unsupported(format.path_of("schema"), what));
-            }
+            format.refuse(
+                "schema",
+                "a schema of `json_object` (`json_schema` takes one)",
+            )?;
             ResponseFormat::JsonObject
         }
         Some("json_schema") => {

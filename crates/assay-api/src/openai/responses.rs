@@ -1,5 +1,6 @@
 //! `POST /v1/responses`: its reply, whole or as the events of a stream.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,17 +9,19 @@ use super::responses_request::EchoedFields;
 use super::usage::Usage;
 
 /// A reply, whole or as it stands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Response {
     /// Name of the reply.
     pub id: String,
     /// Always `response`.
+    #[schemars(extend("const" = "response"))]
     pub object: &'static str,
     /// Seconds since 1970.
     pub created_at: u64,
     /// How far it is.
     pub status: ResponseStatus,
     /// Always null: a failed request is an error, not a reply.
+    #[schemars(with = "()")]
     pub error: Option<Value>,
     /// Why it is incomplete, if it is.
     pub incomplete_details: Option<IncompleteDetails>,
@@ -30,12 +33,14 @@ pub struct Response {
     /// Its items, once they are complete.
     pub output: Vec<OutputItem>,
     /// Always null: nothing is kept.
+    #[schemars(with = "()")]
     pub previous_response_id: Option<String>,
     /// 0 to 2.
     pub temperature: f64,
     /// (0, 1].
     pub top_p: f64,
     /// Always `disabled`.
+    #[schemars(extend("const" = "disabled"))]
     pub truncation: &'static str,
     /// Token counts, once they are known.
     pub usage: Option<ResponseUsage>,
@@ -46,7 +51,7 @@ pub struct Response {
 }
 
 /// How far a reply or a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseStatus {
     /// Under way.
@@ -58,14 +63,15 @@ pub enum ResponseStatus {
 }
 
 /// Why a reply is incomplete.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IncompleteDetails {
     /// Always `max_output_tokens`.
+    #[schemars(extend("const" = "max_output_tokens"))]
     pub reason: &'static str,
 }
 
 /// A part of a reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OutputItem {
     /// What the model said.
@@ -77,11 +83,12 @@ pub enum OutputItem {
 }
 
 /// What the model thought.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OutputReasoning {
     /// Name of the item.
     pub id: String,
     /// Always `reasoning`.
+    #[schemars(extend("const" = "reasoning"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// How far it is.
@@ -93,9 +100,10 @@ pub struct OutputReasoning {
 }
 
 /// Text of thoughts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReasoningText {
     /// Always `reasoning_text`.
+    #[schemars(extend("const" = "reasoning_text"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// The text.
@@ -103,11 +111,12 @@ pub struct ReasoningText {
 }
 
 /// A call of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutputCall {
     /// Name of the item.
     pub id: String,
     /// Always `function_call`.
+    #[schemars(extend("const" = "function_call"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// How far it is.
@@ -121,25 +130,28 @@ pub struct OutputCall {
 }
 
 /// The model's message.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OutputMessage {
     /// Name of the message.
     pub id: String,
     /// Always `message`.
+    #[schemars(extend("const" = "message"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// How far it is.
     pub status: ResponseStatus,
     /// Always `assistant`.
+    #[schemars(extend("const" = "assistant"))]
     pub role: &'static str,
     /// One part, once there is one.
     pub content: Vec<OutputText>,
 }
 
 /// Text of a message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OutputText {
     /// Always `output_text`.
+    #[schemars(extend("const" = "output_text"))]
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// The text.
@@ -151,7 +163,7 @@ pub struct OutputText {
 }
 
 /// Token counts in the words of this endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ResponseUsage {
     /// Tokens of the prompt.
     pub input_tokens: u64,
@@ -178,7 +190,7 @@ impl From<Usage> for ResponseUsage {
 }
 
 /// One event of a stream.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ResponseEvent {
     /// Name of the event.
     #[serde(rename = "type")]
@@ -191,7 +203,7 @@ pub struct ResponseEvent {
 }
 
 /// What an event is about.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum EventBody {
     /// The reply as it stands.
@@ -268,7 +280,7 @@ pub enum EventBody {
 }
 
 /// A part of an item.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OutputPart {
     /// Of a message.

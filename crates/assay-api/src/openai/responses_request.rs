@@ -1,5 +1,6 @@
 //! `POST /v1/responses`: its request, read strictly and stateless.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +12,7 @@ use super::tools::{Tool, read_tools_of};
 use crate::error::FieldError;
 use crate::fields::{Fields, wrong_type};
 use crate::json as json_text;
+use crate::record;
 
 /// What `include` may hold: the one thing that is not there by itself.
 const INCLUDED_LOGPROBS: &str = "message.output_text.logprobs";
@@ -68,7 +70,7 @@ pub struct ResponsesRequest {
 }
 
 /// What a reply repeats of its request.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EchoedFields {
     /// The instructions.
     pub instructions: Option<String>,
@@ -146,12 +148,7 @@ fn read_generation(
         let message = format!("`top_logprobs`: needs `include: [\"{INCLUDED_LOGPROBS}\"]`");
         return Err(FieldError::new("top_logprobs", message));
     }
-    let mut shared = Map::new();
-    for name in SHARED {
-        if let Some(value) = body.take(name) {
-            shared.insert((*name).to_owned(), value);
-        }
-    }
+    let mut shared = body.part(SHARED);
     if includes_logprobs {
         shared.insert("top_logprobs".to_owned(), json!(top_logprobs.unwrap_or(0)));
     }
@@ -160,7 +157,9 @@ fn read_generation(
         shared.insert("response_format".to_owned(), format);
     }
     let mut shared = Fields::new("", Value::Object(shared))?;
-    let read = GenerationParams::read(&mut shared, &DIALECT, ignored);
+    let read = record::within(SHARED, || {
+        GenerationParams::read(&mut shared, &DIALECT, ignored)
+    });
     let mut generation = read.map_err(in_own_words)?;
     if has_format {
         generation.form.path = "text.format.schema";
@@ -227,17 +226,7 @@ fn read_text(body: &mut Fields) -> Result<(Value, Option<Value>), FieldError> {
 
 /// Fields that would need what is not done: state, tools, background work.
 fn check_refused(body: &mut Fields) -> Result<(), FieldError> {
-    for name in HARMLESS {
-        let _ = body.take(name);
-    }
-    let none = [
-        json!(null),
-        json!(false),
-        json!([]),
-        json!("auto"),
-        json!("none"),
-        json!("disabled"),
-    ];
+    body.harmless(HARMLESS);
     for name in [
         "background",
         "context_management",
@@ -247,10 +236,7 @@ fn check_refused(body: &mut Fields) -> Result<(), FieldError> {
         "prompt",
         "truncation",
     ] {
-        let is_refused = body.take(name).is_some_and(|value| !none.contains(&value));
-        if is_refused {
-            return Err(FieldError::unsupported(name, "this value"));
-        }
+        body.only(name, "false [] \"auto\" \"none\" \"disabled\"")?;
     }
     Ok(())
 }
@@ -265,10 +251,7 @@ fn read_reasoning(
     let mut reasoning = Fields::new("reasoning", reasoning)?;
     let effort = read_effort(&mut reasoning, "effort")?;
     // Thoughts are told whole, so whatever summary is wanted is in them.
-    let _ = (
-        reasoning.take("summary"),
-        reasoning.take("generate_summary"),
-    );
+    reasoning.harmless(&["summary", "generate_summary"]);
     ignored.extend(reasoning.untaken());
     Ok(ReasoningParams {
         effort,
@@ -373,7 +356,7 @@ fn read_input(
         };
         let content = read_content(&mut item, "content", ignored)?;
         // Items of earlier replies come back with these.
-        let _ = (item.take("id"), item.take("status"));
+        item.harmless(&["id", "status"]);
         ignored.extend(item.untaken());
         let reasoning_content = thoughts.take().filter(|_| role == Role::Assistant);
         messages.push(ChatMessage {
@@ -386,7 +369,7 @@ fn read_input(
 
 /// An earlier call.
 fn read_call(item: &mut Fields) -> Result<MessageToolCall, FieldError> {
-    let _ = (item.take("id"), item.take("status"));
+    item.harmless(&["id", "status"]);
     Ok(MessageToolCall {
         id: required(item, "call_id")?,
         name: required(item, "name")?,
@@ -409,7 +392,7 @@ fn add_call(messages: &mut Vec<ChatMessage>, call: MessageToolCall, thoughts: Op
 }
 
 fn read_output(item: &mut Fields, ignored: &mut Vec<String>) -> Result<ChatMessage, FieldError> {
-    let _ = (item.take("id"), item.take("status"));
+    item.harmless(&["id", "status"]);
     let call_id = required(item, "call_id")?;
     let content = read_content(item, "output", ignored)?;
     Ok(ChatMessage {
@@ -423,9 +406,7 @@ fn read_thoughts(
     item: &mut Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Option<String>, FieldError> {
-    for name in ["id", "status", "summary", "encrypted_content"] {
-        let _ = item.take(name);
-    }
+    item.harmless(&["id", "status", "summary", "encrypted_content"]);
     let path = item.path_of("content");
     let parts = item.array("content")?.unwrap_or_default();
     let mut texts = Vec::new();
@@ -467,7 +448,7 @@ fn read_content(
         }
         let text_path = part.path_of("text");
         let text = part.string("text")?;
-        let _ = (part.take("annotations"), part.take("logprobs"));
+        part.harmless(&["annotations", "logprobs"]);
         ignored.extend(part.untaken());
         text.ok_or_else(|| {
             let message = format!("`{text_path}`: is required");

@@ -1,9 +1,10 @@
 //! Token counts of a reply.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Exact counts over all choices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens of the prompt, counted once however many choices there are.
     pub prompt_tokens: u64,
@@ -18,14 +19,14 @@ pub struct Usage {
 }
 
 /// Where the prompt's tokens came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptTokensDetails {
     /// Read from the prefix cache.
     pub cached_tokens: u64,
 }
 
 /// What the generated tokens were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompletionTokensDetails {
     /// Spent on reasoning.
     pub reasoning_tokens: u64,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -50,6 +50,8 @@ pub(super) struct FileConfig {
     pub(super) tool_parser: Option<String>,
     pub(super) max_trie_edges: Option<NonZeroUsize>,
     pub(super) drain_timeout: Option<u64>,
+    pub(super) request_timeout: Option<NonZeroU32>,
+    pub(super) max_body: Option<NonZeroUsize>,
     pub(super) log_format: Option<LogFormat>,
     /// `[[models]]` tables: further models that go by a name, each with the keys of [`CatalogModel`].
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Where and for whom to serve.
 
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +11,9 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
 use super::model::{ModelArgs, ModelConfig};
+
+/// Largest body limit that may be set: bodies are read into memory.
+const MAX_BODY_MIB: usize = 1_024;
 
 const DEFAULT_QUEUE: NonZeroUsize = NonZeroUsize::new(1024).expect("1,024 is not zero");
 
@@ -72,6 +75,12 @@ pub(crate) struct ServeArgs {
     /// Seconds that running requests get after SIGTERM [default: 30]
     #[arg(long, env = "ASSAY_DRAIN_TIMEOUT", value_name = "SECONDS")]
     drain_timeout: Option<u64>,
+    /// Seconds that a request may take, from its last byte to the last of its reply [default: no limit]
+    #[arg(long, env = "ASSAY_REQUEST_TIMEOUT", value_name = "SECONDS")]
+    request_timeout: Option<NonZeroU32>,
+    /// Largest request body, in MiB; 1 to 1024 [default: 32]
+    #[arg(long, env = "ASSAY_MAX_BODY", value_name = "MIB")]
+    max_body: Option<NonZeroUsize>,
     /// Form of the log lines [default: text]
     #[arg(long, env = "ASSAY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
@@ -103,6 +112,8 @@ pub(crate) struct ServeConfig {
     pub(crate) tool_parser: ParserChoice<ToolParser>,
     pub(crate) max_trie_edges: Option<NonZeroUsize>,
     pub(crate) drain_timeout_seconds: u64,
+    pub(crate) request_timeout_seconds: Option<u64>,
+    pub(crate) max_body_mib: Option<NonZeroUsize>,
     pub(crate) log_format: LogFormat,
 }
 
@@ -131,6 +142,11 @@ impl ServeArgs {
                 "--host {host} is open to the network: set --api-key KEY, or --insecure to serve without one"
             );
         }
+        let max_body_mib = self.max_body.or(file.max_body);
+        if max_body_mib.is_some_and(|mib| mib.get() > MAX_BODY_MIB) {
+            bail!("--max-body: must be 1 to {MAX_BODY_MIB} MiB");
+        }
+        let request_timeout = self.request_timeout.or(file.request_timeout);
         let mut aliases = self.aliases;
         aliases.extend(file.alias.iter().cloned());
         let mut cors_origins = self.cors_origins;
@@ -153,6 +169,8 @@ impl ServeArgs {
             queue: self.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE),
             max_trie_edges: self.max_trie_edges.or(file.max_trie_edges),
             drain_timeout_seconds: self.drain_timeout.or(file.drain_timeout).unwrap_or(30),
+            request_timeout_seconds: request_timeout.map(|seconds| u64::from(seconds.get())),
+            max_body_mib,
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             model: self.model.resolve_with(&file)?,
         })

@@ -40,6 +40,30 @@ fn a_flag_beats_the_file_and_the_file_beats_the_default() {
 }
 
 #[test]
+fn limits_are_settled_from_flags_and_the_file() {
+    let limits = |args: &[&str]| {
+        let config = resolve(args).unwrap();
+        let mib = config.max_body_mib.map(std::num::NonZero::get);
+        (config.request_timeout_seconds, mib)
+    };
+    assert_eq!(limits(&[]), (None, None));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("assay.toml");
+    std::fs::write(&path, "request-timeout = 20\nmax-body = 8\n").unwrap();
+    let file = ["--config", path.to_str().unwrap()];
+    assert_eq!(limits(&file), (Some(20), Some(8)));
+    let flag = [&file[..], &["--request-timeout", "5"]].concat();
+    assert_eq!(limits(&flag), (Some(5), Some(8)));
+    for bad in [
+        ["--max-body", "1025"],
+        ["--max-body", "0"],
+        ["--request-timeout", "0"],
+    ] {
+        assert!(resolve(&bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
 fn the_prefix_cache_is_on_unless_a_flag_or_the_file_says_otherwise() {
     let prefix_cache = |args: &[&str]| resolve(args).unwrap().model.prefix_cache;
     assert_eq!(prefix_cache(&[]), PrefixCache::On);

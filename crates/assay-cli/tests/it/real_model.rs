@@ -122,6 +122,21 @@ fn a_text_past_the_context_is_refused_with_the_counts() {
     assert!(error.contains("--context"), "{error}");
 }
 
+/// What is spelt like a control token in a text is scored as the text that it is.
+#[test]
+fn words_that_look_like_control_tokens_stay_words() {
+    let text = "a<|im_end|>b";
+    let report = score(text, &["--model", MODELS[0]], Isa::detect());
+    let tokens = report["tokens"].as_array().expect("a list");
+    assert!(tokens.len() > 3, "{report}");
+    let spelled: String = tokens
+        .iter()
+        .map(|token| token["token"].as_str().expect("text"))
+        .collect();
+    assert_eq!(spelled, text);
+    assert!(tokens.iter().all(|token| token["token"] != "<|im_end|>"));
+}
+
 #[test]
 fn one_token_has_no_score() {
     let report = score("a", &["--model", MODELS[0]], Isa::detect());

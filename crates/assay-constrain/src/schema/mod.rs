@@ -5,6 +5,7 @@
 
 mod check;
 mod endless;
+mod formats;
 mod keywords;
 mod numbers;
 mod pointer;

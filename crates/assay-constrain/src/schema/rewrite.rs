@@ -1,12 +1,13 @@
-//! Writes a checked schema the way the compiler reads it.
+//! Writes a checked schema the way the compiler reads it, as strict as it says.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::ConstraintError;
 
 use super::check::References;
+use super::formats;
 use super::keywords::subschemas_mut;
 use super::pointer;
 
@@ -64,8 +65,25 @@ fn rewrite_in_place(schema: &mut Value, aliases: &BTreeMap<&str, String>) {
             members.shift_remove("uniqueItems");
         }
         members.shift_remove("x-guidance");
+        tighten_format(members);
     }
     for subschema in subschemas_mut(schema) {
         rewrite_in_place(subschema, aliases);
+    }
+}
+
+/// Adds what the compiler's grammar of a format leaves open.
+fn tighten_format(members: &mut Map<String, Value>) {
+    let format = members.get("format").and_then(Value::as_str);
+    let patterns = format.map(formats::patterns).unwrap_or_default();
+    let all = patterns
+        .into_iter()
+        .map(|pattern| json!({"pattern": pattern}));
+    match members.get_mut("allOf") {
+        Some(Value::Array(present)) => present.extend(all),
+        _ if all.len() == 0 => {}
+        _ => {
+            members.insert("allOf".to_owned(), all.collect());
+        }
     }
 }

@@ -65,9 +65,13 @@ fn names_after(text: &str, mark: char) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The grammar with strings, regular expressions and comments blanked; lines stay lines. `None` where a regular
+/// Stands for a string or a regular expression.
+pub(super) const LITERAL: char = '\u{1}';
+
+/// The grammar without comments, each string and regular expression a [`LITERAL`], their flags with them; lines stay
+/// lines. `None` where a regular
 /// expression does not end on its line: what follows it could be read in two ways.
-fn without_literals(grammar: &str) -> Option<String> {
+pub(super) fn without_literals(grammar: &str) -> Option<String> {
     let mut bare = String::with_capacity(grammar.len());
     let mut rest = grammar.chars().peekable();
     while let Some(c) = rest.next() {
@@ -88,7 +92,8 @@ fn without_literals(grammar: &str) -> Option<String> {
                 if c == '/' && !is_closed {
                     return None;
                 }
-                bare.push(' ');
+                while is_closed && rest.next_if(|c| "imslux".contains(*c)).is_some() {}
+                bare.push(LITERAL);
             }
             _ => bare.push(c),
         }

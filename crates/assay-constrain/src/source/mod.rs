@@ -5,6 +5,7 @@
 //! refused by its name.
 
 mod lark;
+mod productive;
 mod shape;
 
 use std::collections::BTreeSet;
@@ -91,6 +92,11 @@ impl Source {
         bounded("grammar", grammar.len(), GRAMMAR_BYTES_MAX)?;
         if let Some(reason) = lark::not_plain(grammar) {
             return Err(unsupported("grammar", "", &reason));
+        }
+        if let Some(rule) = productive::endless_rule(grammar) {
+            return Err(ConstraintError::Unsatisfiable {
+                reason: format!("no text that ends derives from the rule `{rule}`"),
+            });
         }
         Ok(Self::Lark(grammar.to_owned()))
     }

@@ -52,7 +52,7 @@ fn any_object_is_json_mode() {
 
 /// Faults 134, 137, 138, 139.
 #[test]
-fn strings_are_strict_json_and_keep_their_characters() {
+fn fault_134_fault_137_fault_138_fault_139_strings_are_strict_json() {
     check_texts(
         "unbounded",
         &json!({"type": "string"}),
@@ -100,7 +100,7 @@ fn strings_are_strict_json_and_keep_their_characters() {
 
 /// Fault 135.
 #[test]
-fn patterns_range_over_characters() {
+fn fault_135_patterns_range_over_characters() {
     check_texts(
         "Cyrillic",
         &json!({"type": "string", "pattern": "^[а-я]+$"}),
@@ -133,7 +133,7 @@ fn numbers_keep_their_bounds() {
 
 /// Fault 131: the default is JSON Schema's, more members are allowed.
 #[test]
-fn objects_mean_what_json_schema_says() {
+fn fault_131_fault_133_objects_mean_what_json_schema_says() {
     let closed = json!({
         "type": "object",
         "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
@@ -164,7 +164,7 @@ fn objects_mean_what_json_schema_says() {
 
 /// Fault 129.
 #[test]
-fn references_are_followed_wherever_they_point() {
+fn fault_129_references_are_followed_wherever_they_point() {
     check_texts(
         "into items",
         &json!({
@@ -249,5 +249,60 @@ fn choices_and_lists() {
         &json!(true),
         &["1", "null", "[]", "{}"],
         &["x", ""],
+    );
+}
+
+/// What the compiler's own grammars of formats let through.
+#[test]
+fn dates_and_times_are_those_that_there_are() {
+    check_texts(
+        "date",
+        &json!({"type": "string", "format": "date"}),
+        &[
+            r#""2024-02-29""#,
+            r#""2000-02-29""#,
+            r#""2023-02-28""#,
+            r#""1999-12-31""#,
+        ],
+        &[
+            r#""2023-02-29""#,
+            r#""1900-02-29""#,
+            r#""2024-02-30""#,
+            r#""2024-04-31""#,
+            r#""2024-00-01""#,
+            r#""2024-13-01""#,
+            r#""2024-01-32""#,
+        ],
+    );
+    check_texts(
+        "time",
+        &json!({"type": "string", "format": "time"}),
+        &[
+            r#""23:59:59Z""#,
+            r#""23:59:60Z""#,
+            r#""01:29:60.5+01:30""#,
+            r#""15:59:60-08:00""#,
+            r#""00:59:60+01:00""#,
+        ],
+        &[
+            r#""24:00:00Z""#,
+            r#""23:60:00Z""#,
+            r#""22:59:60Z""#,
+            r#""23:58:60Z""#,
+            r#""01:30:60+01:30""#,
+            r#""15:59:60-07:00""#,
+            r#""12:00:61Z""#,
+        ],
+    );
+    check_texts(
+        "date-time with a pattern of its own",
+        &json!({"type": "string", "format": "date-time", "pattern": "Z$"}),
+        &[r#""2024-02-29T23:59:60Z""#, r#""2023-01-31T00:00:00.25Z""#],
+        &[
+            r#""2023-02-29T12:00:00Z""#,
+            r#""2024-02-29T22:59:60Z""#,
+            r#""2024-02-29T12:00:00+01:00""#,
+            r#""2024-02-29T24:00:00Z""#,
+        ],
     );
 }

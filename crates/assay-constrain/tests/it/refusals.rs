@@ -108,6 +108,12 @@ fn what_no_value_satisfies_is_refused() {
         json!(false),
         json!({"allOf": [{"type": "null"}, {"type": "string"}]}),
         json!({"type": "string", "minLength": 3, "maxLength": 2}),
+        // Every option needs another of itself.
+        json!({"anyOf": [{"$ref": "#"}, {"$ref": "#/anyOf/0"}]}),
+        json!({"$ref": "#/$defs/n", "$defs": {"n": {"oneOf": [
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]},
+            {"type": "array", "items": {"$ref": "#/$defs/n"}, "minItems": 1},
+        ]}}}),
         json!({"$ref": "#"}),
         json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
     ] {
@@ -124,7 +130,7 @@ fn what_no_value_satisfies_is_refused() {
 
 /// Faults 145, 147, 150.
 #[test]
-fn depth_and_size_are_bounded() {
+fn fault_145_fault_147_depth_and_size_are_bounded() {
     let nested = |levels: usize| (0..levels).fold(json!(true), |inner, _| json!({"items": inner}));
     assert!(factory().compile_json_schema(&nested(60)).is_ok());
     assert!(matches!(
@@ -156,7 +162,7 @@ fn depth_and_size_are_bounded() {
 
 /// Fault 130: a large bound compiles or is refused; it never hangs.
 #[test]
-fn large_bounds_end() {
+fn fault_130_large_bounds_end() {
     for schema in [
         json!({"type": "string", "maxLength": 10_000}),
         json!({"type": "array", "items": {"type": "integer"}, "maxItems": 10_000}),

@@ -215,7 +215,7 @@ fn the_length_limit_cuts_and_says_so() {
 
 /// Fault 142: no token left is an error of that request, at once; its neighbour goes on.
 #[test]
-fn an_empty_mask_fails_its_request_alone() {
+fn fault_142_an_empty_mask_fails_its_request_alone() {
     let tokens = [Some(b"tru".to_vec()), Some(b"x".to_vec()), None];
     let token_bytes: Vec<Vec<u8>> = tokens
         .iter()

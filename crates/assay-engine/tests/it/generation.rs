@@ -71,7 +71,7 @@ fn plain_text_ends_at_the_end_token_which_has_no_entry() {
 }
 
 #[test]
-fn halves_of_a_character_leave_together_fault_42() {
+fn fault_42_halves_of_a_character_leave_together() {
     let reply = check_generation(&Case {
         pieces: &[],
         reply: &[b"a", b"\xE2", b"\x82", b"\xAC", b"b"],
@@ -87,7 +87,7 @@ fn halves_of_a_character_leave_together_fault_42() {
 
 /// S7.
 #[test]
-fn length_inside_a_character_keeps_the_piece_unspelled_fault_49() {
+fn fault_49_length_inside_a_character_keeps_the_piece_unspelled() {
     let reply = check_generation(&Case {
         pieces: &[b"a\xE2\x82"],
         reply: &[b"x", b"a\xE2\x82", b"\xAC"],
@@ -101,7 +101,7 @@ fn length_inside_a_character_keeps_the_piece_unspelled_fault_49() {
 }
 
 #[test]
-fn unfinished_character_before_the_end_token_is_replaced_fault_47() {
+fn fault_47_unfinished_character_before_the_end_token_is_replaced() {
     check_generation(&Case {
         pieces: &[],
         reply: &[b"x", b"\xE2", b"\x82"],
@@ -129,7 +129,7 @@ fn invalid_bytes_are_replaced_where_they_prove_invalid() {
 
 /// S6, S4: the token in which the stop begins is cut, those after it have no entry.
 #[test]
-fn stop_inside_a_token_cuts_its_entry_faults_54_55_58() {
+fn fault_54_fault_55_fault_58_stop_inside_a_token_cuts_its_entry() {
     let reply = check_generation(&Case {
         pieces: &[b"one.", b"!two"],
         reply: &[b"x", b"one.", b"!two"],
@@ -144,7 +144,7 @@ fn stop_inside_a_token_cuts_its_entry_faults_54_55_58() {
 }
 
 #[test]
-fn stop_that_is_not_completed_is_released_once_faults_53_57() {
+fn fault_53_fault_57_stop_that_is_not_completed_is_released_once() {
     let reply = check_generation(&Case {
         pieces: &[],
         reply: &[b"a", b".", b"b", b"."],
@@ -186,7 +186,7 @@ fn stop_that_is_a_split_character_takes_both_halves() {
 }
 
 #[test]
-fn the_match_that_ends_first_wins_and_is_cut_whole_faults_61_62() {
+fn fault_61_fault_62_the_match_that_ends_first_wins_and_is_cut_whole() {
     check_generation(&Case {
         pieces: &[b"xabcd"],
         reply: &[b"xabcd"],

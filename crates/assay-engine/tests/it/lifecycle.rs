@@ -82,7 +82,7 @@ fn a_full_queue_refuses_and_recovers() {
 
 /// No work for a queued request whose client has gone.
 #[test]
-fn a_queued_request_whose_client_left_never_runs_fault_153() {
+fn fault_153_a_queued_request_whose_client_left_never_runs() {
     let (engine, gate) = held_engine(one_at_a_time());
     let running = submit(&engine, request(vec![1], 2));
     gate.wait_held();
@@ -125,17 +125,17 @@ fn check_leaving_frees_within_a_step(num_prompt: usize, num_steps_before: usize)
 }
 
 #[test]
-fn leaving_in_prefill_frees_within_a_step_faults_155_157() {
+fn fault_155_fault_157_leaving_in_prefill_frees_within_a_step() {
     check_leaving_frees_within_a_step(100, 1);
 }
 
 #[test]
-fn leaving_in_decode_frees_within_a_step_fault_154() {
+fn fault_154_leaving_in_decode_frees_within_a_step() {
     check_leaving_frees_within_a_step(10, 3);
 }
 
 #[test]
-fn an_abandoned_channel_is_a_cancel_fault_159() {
+fn fault_159_an_abandoned_channel_is_a_cancel() {
     let (engine, gate) = held_engine(EngineConfig::default());
     let client = submit(&engine, request(vec![5], 30));
     gate.wait_held();
@@ -188,7 +188,7 @@ fn a_nan_row_fails_its_request_and_no_neighbour() {
 
 /// R8: each choice its own stream, whatever the places in a batch.
 #[test]
-fn more_choices_than_places_queue_and_keep_their_streams_faults_106_107() {
+fn fault_106_fault_107_more_choices_than_places_queue_and_keep_their_streams() {
     let replies = |num_choices, max_num_seqs| {
         let config = EngineConfig {
             max_num_seqs,
@@ -286,7 +286,7 @@ fn the_last_handle_takes_the_engine_with_it() {
 
 /// A broken invariant ends the engine, tells everybody, and shows in its state.
 #[test]
-fn a_panicking_step_ends_the_engine_in_order_fault_126() {
+fn fault_126_a_panicking_step_ends_the_engine_in_order() {
     let vocab_size = vocab().vocab_size();
     let gate = StepGate::default();
     gate.close();
@@ -360,7 +360,7 @@ fn the_ending_token_is_reported_where_asked() {
 
 /// O2: A's tail is held by its stop string while B generates; each spells its own.
 #[test]
-fn held_text_stays_with_its_own_request_faults_51_105() {
+fn fault_51_fault_105_held_text_stays_with_its_own_request() {
     let vocab_size = vocab().vocab_size();
     let gate = StepGate::default();
     gate.close();

@@ -24,7 +24,7 @@ fn submit(engine: &EngineHandle, request: Request) -> Client {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_the_counts_faults_161_163() {
+fn fault_161_fault_163_what_cannot_fit_is_refused_with_the_counts() {
     let engine = |num_kv_blocks| {
         let model = model()
             .with_kv_pool(num_kv_blocks, 8)

@@ -125,12 +125,12 @@ fn check_hits_of_every_length(file: &TinyModel) {
 }
 
 #[test]
-fn llama_hits_of_every_length_move_no_bit_faults_206_207_209() {
+fn fault_206_fault_207_fault_209_llama_hits_of_every_length_move_no_bit() {
     check_hits_of_every_length(&TinyModel::llama());
 }
 
 #[test]
-fn gemma3_hits_of_every_length_move_no_bit_faults_206_207_209() {
+fn fault_206_fault_207_fault_209_gemma3_hits_of_every_length_move_no_bit() {
     check_hits_of_every_length(&TinyModel::gemma3());
 }
 
@@ -228,7 +228,7 @@ fn evictions_move_no_bit() {
 
 /// Rows whose scores are wanted are computed, however much of the prompt is cached.
 #[test]
-fn scores_of_a_cached_prompt_are_those_of_a_cold_one_faults_81_85() {
+fn fault_81_fault_85_scores_of_a_cached_prompt_are_those_of_a_cold_one() {
     for pair in pairs(&TinyModel::llama(), 64) {
         let prompt = tokens(50, 4);
         pair.check(&scored(prompt.clone(), "p", 1), 0, "the first");

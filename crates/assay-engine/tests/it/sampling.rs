@@ -219,7 +219,7 @@ fn edges_of_top_k_top_p_and_min_p() {
 }
 
 #[test]
-fn greedy_takes_the_lower_id_of_a_tie_and_the_bias_counts_always_fault_117() {
+fn fault_117_greedy_takes_the_lower_id_of_a_tie_and_the_bias_counts_always() {
     let row = [0.5, 3.0, 3.0, -1.0];
     let greedy = SamplingParams::greedy();
     let unseen = SeenTokens::default();

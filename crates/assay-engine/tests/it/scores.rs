@@ -55,7 +55,7 @@ pub(crate) fn reference_logprobs(row: &[f32]) -> Vec<f64> {
 
 /// V3: `k` past the vocabulary lists all of it; V1: the whole sums to one.
 #[test]
-fn a_list_of_the_whole_vocabulary_sums_to_one_faults_1_25() {
+fn fault_1_fault_25_a_list_of_the_whole_vocabulary_sums_to_one() {
     let row = background_row(13, &PROMPT);
     let (_, scores) = first_draw(row, asking(raw(20))).expect("finite");
     assert_eq!(scores.top_logprobs.len(), 13);
@@ -103,7 +103,7 @@ fn equal_logits_are_listed_and_drawn_by_id() {
 
 /// V1, V2: no sampler setting moves a reported value; V3: nor does ranking below k.
 #[test]
-fn sampler_settings_never_move_a_raw_value_faults_7_26_30_33_34() {
+fn fault_7_fault_26_fault_30_fault_33_fault_34_sampler_settings_never_move_a_raw_value() {
     let row = background_row(200, &PROMPT);
     let expected = reference_logprobs(&row);
     let (greedy, plain) = first_draw(row.clone(), asking(raw(5))).expect("finite");
@@ -128,7 +128,7 @@ fn sampler_settings_never_move_a_raw_value_faults_7_26_30_33_34() {
 
 /// V3: the chosen value and the same token's value in the list are the same bits.
 #[test]
-fn the_chosen_value_has_the_bits_of_the_list_fault_21() {
+fn fault_21_the_chosen_value_has_the_bits_of_the_list() {
     let row = background_row(500, &PROMPT);
     let (token_id, scores) = first_draw(row, asking(raw(1))).expect("finite");
     assert_eq!(scores.top_logprobs.len(), 1);
@@ -201,7 +201,7 @@ fn processed_greedy_is_certain() {
 
 /// V6: with scores or without, greedy or not.
 #[test]
-fn a_row_that_is_not_finite_fails_the_request_and_names_the_position_faults_111_113() {
+fn fault_111_fault_113_a_row_that_is_not_finite_fails_the_request_and_names_the_position() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         for logprobs in [None, raw(3), logprobs(3, LogprobsMode::Processed)] {
             for temperature in [0.0, 1.0] {

@@ -161,7 +161,7 @@ fn every_way_to_draw_gives_what_plain_decoding_gives() {
 /// Rows of a draft behind the last token are never computed, so `max_tokens` and the pool are never passed; every
 /// length ends some draft early.
 #[test]
-fn drafts_end_where_the_reply_must() {
+fn fault_94_drafts_end_where_the_reply_must() {
     for max_tokens in 1..60 {
         let request = request(prompt(), max_tokens);
         let (replies, stats) = check_equals_plain(echoing, &request);
@@ -177,7 +177,7 @@ fn drafts_end_where_the_reply_must() {
 }
 
 #[test]
-fn the_context_may_end_inside_what_repeats() {
+fn fault_94_the_context_may_end_inside_what_repeats() {
     for context_length in 40..60 {
         let num_prompt = prompt().len();
         let [plain, drafted] = [Speculation::Off, Speculation::Ngram].map(|speculation| {
@@ -334,7 +334,7 @@ fn a_broken_row_counts_only_where_plain_decoding_comes_to_it() {
 }
 
 #[test]
-fn prompt_scores_and_drafts_share_steps() {
+fn fault_90_fault_97_prompt_scores_and_drafts_share_steps() {
     let mut scored = request(prompt().repeat(3), 40);
     scored.prompt_logprobs = Some(PromptLogprobsParams {
         first_position: 5,

@@ -1,12 +1,12 @@
 //! The input rows of one or more matmuls: f32 as given, quantised once when first needed.
 
 use crate::Compute;
-use crate::quantize::{ActivationProfile, QuantizedActivations};
+use crate::quantize::{ActivationProfile, Operands, QuantizedActivations};
 use std::cell::{OnceCell, RefCell};
 
 /// Rows `[num_tokens, k]` that several matrices multiply.
 ///
-/// The integers are made on the first use by a quantised matrix and shared by all later ones;
+/// The integers are made on the first use by a quantised matrix and shared by all later ones like it;
 /// float matrices read the f32 rows.
 #[derive(Debug)]
 pub struct Activations<'a> {
@@ -16,6 +16,7 @@ pub struct Activations<'a> {
     profile: ActivationProfile,
     spare: RefCell<QuantizedActivations>,
     quantized: OnceCell<QuantizedActivations>,
+    bytes: OnceCell<QuantizedActivations>,
 }
 
 impl<'a> Activations<'a> {
@@ -51,13 +52,15 @@ impl<'a> Activations<'a> {
             profile,
             spare,
             quantized: OnceCell::new(),
+            bytes: OnceCell::new(),
         }
     }
 
     /// The buffer back, for the next batch.
     pub fn into_buffer(self) -> QuantizedActivations {
         let spare = self.spare.into_inner();
-        self.quantized.into_inner().unwrap_or(spare)
+        let quantized = self.quantized.into_inner().or(self.bytes.into_inner());
+        quantized.unwrap_or(spare)
     }
 
     /// The rows as given, `[num_tokens, k]`.
@@ -75,14 +78,23 @@ impl<'a> Activations<'a> {
         self.k
     }
 
-    /// The rows as integers, for the instruction set of the compute context.
+    /// Precision of the integers.
+    pub(crate) fn profile(&self) -> ActivationProfile {
+        self.profile
+    }
+
+    /// The rows as integers, for the instruction set of the compute context and a matrix that multiplies `operands`.
     ///
     /// # Panics
     /// When `k` is not a multiple of 32.
-    pub fn quantized(&self) -> &QuantizedActivations {
-        self.quantized.get_or_init(|| {
+    pub(crate) fn quantized(&self, operands: Operands) -> &QuantizedActivations {
+        let cell = match operands {
+            Operands::Floats => &self.quantized,
+            Operands::Bytes => &self.bytes,
+        };
+        cell.get_or_init(|| {
             let mut quantized = self.spare.take();
-            quantized.quantize(self.cx, self.x, self.k, self.profile);
+            quantized.quantize_as(operands, self.cx, self.x, self.k, self.profile);
             quantized
         })
     }

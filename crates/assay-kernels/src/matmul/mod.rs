@@ -16,6 +16,7 @@ mod blocks;
 mod checksum;
 mod corrections;
 pub mod cuda;
+mod exact;
 mod formats;
 pub(crate) mod golden;
 mod input;
@@ -38,6 +39,7 @@ use crate::float_matmul::float_matmul;
 use crate::isa::{Isa, IsaKind};
 use crate::quantize::BYTE_TILE_TOKENS;
 use blocks::BlockMatrix;
+use formats::PackedFormat;
 use job::Job;
 use packed::Storage;
 
@@ -113,27 +115,30 @@ struct BlockProduct<'a> {
 }
 
 fn block_matmul(cx: &Compute, x: &Activations<'_>, products: Vec<BlockProduct<'_>>) {
-    let activations = x.quantized();
-    assert_eq!(
-        activations.isa(),
-        cx.isa,
-        "instruction set of the activations"
-    );
     let formats: Vec<_> = products.iter().map(|p| p.blocks.format()).collect();
+    let activations = |format: &dyn PackedFormat| {
+        let activations = x.quantized(format.operands(x.profile()));
+        assert_eq!(
+            activations.isa(),
+            cx.isa,
+            "instruction set of the activations"
+        );
+        activations
+    };
     let corrections: Vec<Vec<u32>> = formats
         .iter()
-        .map(|format| format.corrections(activations))
+        .map(|format| format.corrections(activations(*format)))
         .collect();
     let jobs: Vec<Job<'_>> = products
         .into_iter()
-        .zip(&corrections)
-        .map(|(product, corrections)| Job {
+        .zip(formats.iter().zip(&corrections))
+        .map(|(product, (format, corrections))| Job {
             isa: cx.isa,
             panels: product.blocks.panels(),
             panel_bytes: product.blocks.panel_bytes(),
             n: product.n,
             num_blocks: x.k() / quants::BLOCK,
-            activations,
+            activations: activations(*format),
             corrections,
             bias: product.bias,
             out: product.out,

@@ -2,7 +2,7 @@
 
 use super::aligned::AlignedWords;
 use super::tile::{Place, SUM_ELEMENTS, WordLayout};
-use super::{ActivationProfile, reference};
+use super::{ActivationProfile, Operands, reference};
 use crate::Compute;
 use crate::disjoint::DisjointSlice;
 use crate::isa::{Isa, IsaKind};
@@ -53,6 +53,21 @@ impl QuantizedActivations {
     /// # Panics
     /// When `k` is zero or not a multiple of 32, or `x` is not whole rows.
     pub fn quantize(&mut self, cx: &Compute, x: &[f32], k: usize, profile: ActivationProfile) {
+        self.quantize_as(Operands::Floats, cx, x, k, profile);
+    }
+
+    /// [`QuantizedActivations::quantize`], laid out for these operands.
+    ///
+    /// # Panics
+    /// As there.
+    pub(crate) fn quantize_as(
+        &mut self,
+        operands: Operands,
+        cx: &Compute,
+        x: &[f32],
+        k: usize,
+        profile: ActivationProfile,
+    ) {
         assert!(
             k > 0 && k.is_multiple_of(BLOCK),
             "K = {k} must be a multiple of 32"
@@ -66,7 +81,7 @@ impl QuantizedActivations {
         self.profile = profile;
         self.num_tokens = x.len() / k;
         self.k = k;
-        self.layout = WordLayout::of(self.isa, profile, self.num_tokens);
+        self.layout = WordLayout::of(self.isa, profile, operands, self.num_tokens);
         let (words, scales, sums) = (self.row_words(), self.row_scales(), self.row_sums());
         // Every element of a token is overwritten below, so what a longer batch left behind does not
         // matter; nor do the padded rows of a last tile, whose outputs nobody stores.

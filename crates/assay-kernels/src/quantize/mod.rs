@@ -44,6 +44,15 @@ impl ActivationProfile {
     }
 }
 
+/// What AMX multiplies in large batches; other instruction sets, and small batches, know one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operands {
+    /// BF16, whose sums need no conversion.
+    Floats,
+    /// Bytes, whatever the batch: for quants so wide that sums of their products are not exact in f32.
+    Bytes,
+}
+
 /// Blocks whose largest magnitude is below 2^-100 are zero.
 const SMALLEST_AMAX: f32 = f32::from_bits((127 - 100) << 23);
 

@@ -4,7 +4,7 @@
 //!
 //! A quad of one token is one or more 32-bit words, as the instruction set multiplies it.
 
-use super::ActivationProfile;
+use super::{ActivationProfile, Operands};
 use crate::isa::{Isa, IsaKind};
 use std::ops::Range;
 
@@ -26,9 +26,9 @@ pub(super) const SUM_ELEMENTS: usize = 16;
 /// Rows from which AMX beats the dot products of AVX-512: tiles of byte rows cost as much for one token
 /// as for eight.
 const MIN_BYTE_ROW_TOKENS: usize = 5;
-/// Rows from which tiles of BF16, whose sums need no conversion, win back what unpacking weights to them
-/// costs.
-const MIN_TILE_ROW_TOKENS: usize = 32;
+/// Rows from which tiles of BF16, whose sums need no conversion, win back what unpacking weights to them, and a
+/// last tile that is hardly filled, costs.
+const MIN_TILE_ROW_TOKENS: usize = 41;
 
 /// What the words of a quad are, and where they lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +54,15 @@ pub(super) enum WordLayout {
 
 impl WordLayout {
     /// The layout that the kernels of `isa` read for a batch of `num_tokens`.
-    pub(super) fn of(isa: Isa, profile: ActivationProfile, num_tokens: usize) -> Self {
+    pub(super) fn of(
+        isa: Isa,
+        profile: ActivationProfile,
+        operands: Operands,
+        num_tokens: usize,
+    ) -> Self {
         let (split, whole) = match isa.0 {
             IsaKind::Scalar | IsaKind::Avx2 => (Self::EvenOddPairs, Self::EvenOddPairs),
-            IsaKind::Amx if num_tokens >= MIN_TILE_ROW_TOKENS => {
+            IsaKind::Amx if num_tokens >= MIN_TILE_ROW_TOKENS && operands == Operands::Floats => {
                 (Self::SplitTileRows, Self::TileRows)
             }
             IsaKind::Amx if num_tokens >= MIN_BYTE_ROW_TOKENS => {

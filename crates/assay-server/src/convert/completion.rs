@@ -3,8 +3,9 @@
 //!
 //! An echoed prompt goes the way of a reply: its tokens come with their scores, are spelled by the same text pipeline
 //! and leave as soon as they are scored, so a long prompt's scores are never all held for a stream. Where the prompt is
-//! echoed, the token that ended the reply keeps its place in the arrays, with no text: clients that score a prompt with
-//! one token to generate tell the two apart by counting.
+//! echoed, the token that ended the reply keeps its place in the arrays, with no text, and so does one that completed a
+//! stop string which took the whole reply: clients that score a prompt with one token to generate tell the two apart by
+//! counting.
 
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(crate) struct CompletionShape {
     prompts: Vec<PromptState>,
     /// By choice: where its next text begins, in code points from the start of the prompt.
     offsets: Vec<usize>,
+    /// By choice: whether a token of its reply stands in the arrays.
+    have_replied: Vec<bool>,
     /// By choice: what it is so far; in a stream only what it begins with.
     choices: Vec<CompletionChoice>,
 }
@@ -82,6 +85,7 @@ impl CompletionShape {
             choices_per_prompt,
             prompts: Vec::with_capacity(prompts.len()),
             offsets: Vec::with_capacity(num_choices),
+            have_replied: vec![false; num_choices],
             choices: Vec::with_capacity(num_choices),
         };
         for prompt in prompts {
@@ -281,6 +285,7 @@ impl CompletionShape {
             logprobs = Some(writer.arrays);
         }
         self.offsets[index] += text.chars().count();
+        self.have_replied[index] |= !entries.is_empty();
         if text.is_empty() && logprobs.is_none() && !self.return_token_ids {
             return Ok(None);
         }
@@ -303,9 +308,13 @@ impl CompletionShape {
         let (finish_reason, stop_reason) = finish(reason, 0);
         let mut logprobs = None;
         if let Some(mut writer) = self.writer(self.offsets[index]) {
-            if let (true, engine::FinishReason::EndToken(_), Some(output)) =
-                (self.echo, reason, end)
-            {
+            let has_no_place = match reason {
+                engine::FinishReason::EndToken(_) => true,
+                // A stop string that takes the whole reply with it.
+                engine::FinishReason::StopString(_) => !self.have_replied[index],
+                engine::FinishReason::Length => false,
+            };
+            if let (true, true, Some(output)) = (self.echo, has_no_place, end) {
                 writer.push(&Entry {
                     output: output.clone(),
                     channel: Channel::Content,

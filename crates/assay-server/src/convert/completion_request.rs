@@ -5,7 +5,9 @@ use assay_api::openai::{CompletionRequest, Prompt};
 
 use super::completion_prompt::CompletionPrompt;
 use super::constraint;
-use super::request::{ModelLimits, Room, Work, check_token_ids, engine_request};
+use super::request::{
+    ModelLimits, Room, Work, check_named_scores, check_token_ids, engine_request,
+};
 use crate::error::ApiError;
 use crate::model_text::ModelText;
 
@@ -33,7 +35,13 @@ pub(crate) fn build(
         };
         build_one(asked, prompt, &path, seed, text, limits)
     });
-    built.collect()
+    let built: Vec<_> = built.collect::<Result<_, ApiError>>()?;
+    let requests = built.iter().filter_map(|(_, work)| match work {
+        Work::Engine(request) => Some(&**request),
+        Work::Nothing { .. } => None,
+    });
+    check_named_scores(&asked.generation, requests)?;
+    Ok(built)
 }
 
 fn build_one(
@@ -47,7 +55,7 @@ fn build_one(
     let prompt = CompletionPrompt::new(prompt, path, asked.add_special_tokens, text, limits)?;
     let generation = &asked.generation;
     let room = Room {
-        field: "prompt",
+        field: path,
         num_prompt_tokens: prompt.token_ids.len(),
         limits,
     };

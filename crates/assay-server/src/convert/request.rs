@@ -10,6 +10,7 @@ use assay_engine::{
 use crate::convert::constraint;
 use crate::error::{ApiError, SequenceRoom, TokenCount};
 use crate::model_text::ModelText;
+use crate::reply::MAX_NAMED_SCORES;
 
 /// What the engine can take.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ impl Work {
 pub(crate) fn chat(
     conversation: &Conversation,
     asked: &GenerationParams,
-    field: &'static str,
+    field: &str,
     seed: i64,
     text: &ModelText,
     limits: ModelLimits,
@@ -87,6 +88,7 @@ pub(crate) fn chat(
         seed,
         text,
     );
+    check_named_scores(asked, [&request])?;
     Ok(Request {
         constraint,
         format,
@@ -161,6 +163,47 @@ pub(crate) fn check_token_ids(asked: &GenerationParams, vocab_size: u32) -> Resu
     }
 }
 
+/// Refuses a reply, kept until it is whole, that is certain to hold more scores of named tokens than it may: the
+/// prompt's where it is scored, and as many as `max_tokens` says.
+pub(crate) fn check_named_scores<'a>(
+    asked: &GenerationParams,
+    requests: impl IntoIterator<Item = &'a Request>,
+) -> Result<(), ApiError> {
+    let Some(named) = asked
+        .named_tokens
+        .as_ref()
+        .filter(|_| asked.stream.is_none())
+    else {
+        return Ok(());
+    };
+    let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let says_how_long = asked
+        .max_tokens
+        .is_some_and(|(_, max_tokens)| max_tokens > 0);
+    let places = requests.into_iter().map(|request| {
+        let scored = request
+            .prompt_logprobs
+            .map_or(0, |_| request.prompt_token_ids.len());
+        let generated = if says_how_long {
+            as_usize(request.max_tokens)
+        } else {
+            0
+        };
+        (scored + generated).saturating_mul(as_usize(request.num_choices))
+    });
+    let places = places.fold(0, usize::saturating_add);
+    let count = named.token_ids.len();
+    if asked.logprobs.is_none() || places.saturating_mul(count) <= MAX_NAMED_SCORES {
+        return Ok(());
+    }
+    let field = named.field;
+    let message = format!(
+        "`{field}`: {count} ids at {places} places are more than {MAX_NAMED_SCORES} scores, which is what an unstreamed \
+         reply may hold: name fewer, score or generate fewer tokens at a time, or set `stream`"
+    );
+    Err(FieldError::new(field, message).into())
+}
+
 /// The refusal of an id that is no token's, found at `path` of the field `param`.
 pub(crate) fn no_token(param: &str, path: &str, id: u32, vocab_size: u32) -> ApiError {
     let message = format!("`{path}`: token ids are below {vocab_size} in this model, not {id}");
@@ -169,17 +212,17 @@ pub(crate) fn no_token(param: &str, path: &str, id: u32, vocab_size: u32) -> Api
 
 /// What a prompt leaves of the context; nothing is ever cut to fit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Room<'a> {
     /// The field that the prompt came from.
-    pub(crate) field: &'static str,
+    pub(crate) field: &'a str,
     pub(crate) num_prompt_tokens: usize,
     pub(crate) limits: ModelLimits,
 }
 
-impl Room {
+impl Room<'_> {
     fn too_long(self) -> ApiError {
         ApiError::PromptTooLong {
-            field: self.field,
+            field: self.field.to_owned(),
             prompt_tokens: TokenCount::Exactly(self.num_prompt_tokens),
             room: self.limits.room,
         }
@@ -213,8 +256,9 @@ impl Room {
         u32::try_from(max_tokens)
             .ok()
             .filter(|max_tokens| *max_tokens <= left)
-            .ok_or(ApiError::ReplyTooLong {
+            .ok_or_else(|| ApiError::ReplyTooLong {
                 field,
+                prompt: self.field.to_owned(),
                 prompt_tokens,
                 max_tokens: max_tokens.unsigned_abs(),
                 room: self.limits.room,

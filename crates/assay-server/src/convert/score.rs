@@ -46,9 +46,10 @@ pub(crate) fn build(
     .prompt_tokens()?;
     let numbered = asked.items.iter().enumerate();
     let built = numbered.map(|(index, item)| {
-        let item = item_tokens(item, &format!("items[{index}]"), text, limits)?;
+        let path = format!("items[{index}]");
+        let item = item_tokens(item, &path, text, limits)?;
         let room = Room {
-            field: "items",
+            field: &path,
             num_prompt_tokens: context.len() + item.len(),
             limits,
         };

@@ -11,7 +11,14 @@ use crate::error::ApiError;
 use crate::state::AppState;
 
 /// Routes that hold no data and answer without a key.
-const OPEN: [&str; 2] = ["/health", "/ready"];
+const OPEN: [&str; 6] = [
+    "/health",
+    "/ready",
+    "/openapi.json",
+    "/docs",
+    "/docs/page.css",
+    "/docs/page.js",
+];
 
 /// The keys, hashed, so that comparing takes the same time whatever a key's length or its first letters.
 pub(crate) struct ApiKeys(Vec<[u8; 32]>);

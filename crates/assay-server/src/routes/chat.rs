@@ -9,7 +9,7 @@ use crate::convert::chat::ChatShape;
 use crate::convert::request::{self, Work};
 use crate::error::ApiError;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -22,7 +22,8 @@ pub(crate) async fn create(
         .settle_tools(&mut chat.conversation, &mut ignored)?;
     let stream = chat.generation.stream;
     let names = app.reply_names("chatcmpl", chat.generation.seed);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let terms = Terms::of(&chat.generation, Some(&chat.conversation.tools));
+    let submitted = app.submit(body.received, terms, move |text, limits| {
         let request = request::chat(
             &chat.conversation,
             &chat.generation,

@@ -9,7 +9,7 @@ use crate::convert::completion::CompletionShape;
 use crate::convert::completion_request;
 use crate::error::ApiError;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -20,7 +20,8 @@ pub(crate) async fn create(
     let ignored = std::mem::take(&mut asked.ignored);
     let stream = asked.generation.stream;
     let names = app.reply_names("cmpl", asked.generation.seed);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let terms = Terms::of(&asked.generation, None);
+    let submitted = app.submit(body.received, terms, move |text, limits| {
         let built = completion_request::build(&asked, names.seed, text, limits)?;
         let (prompts, work): (Vec<_>, Vec<_>) = built.into_iter().unzip();
         let shape = CompletionShape::new(names, &asked, &prompts, text)?;

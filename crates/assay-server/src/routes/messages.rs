@@ -9,7 +9,8 @@ use crate::body::JsonBody;
 use crate::convert::messages::MessagesShape;
 use crate::convert::request::{self, Work};
 use crate::error::ApiError;
-use crate::state::AppState;
+use crate::places::TextWork;
+use crate::state::{AppState, Terms};
 use crate::{ignored, sse};
 
 pub(crate) async fn create(
@@ -24,7 +25,8 @@ pub(crate) async fn create(
     let stream = asked.generation.stream;
     let mut names = app.reply_names("msg", asked.generation.seed);
     names.id = names.id.replacen('-', "_", 1);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let terms = Terms::of(&asked.generation, Some(&asked.conversation.tools));
+    let submitted = app.submit(body.received, terms, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,
@@ -50,7 +52,7 @@ pub(crate) async fn count_tokens(
     let mut unknown = std::mem::take(&mut asked.ignored);
     app.text()
         .settle_tools(&mut asked.conversation, &mut unknown)?;
-    let count = app.with_text(move |text, limits| {
+    let count = app.with_text(TextWork::Words, move |text, limits| {
         let prompt = text.chat_prompt(&asked.conversation, "messages", limits.room)?;
         Ok(TokenCount {
             input_tokens: prompt.token_ids.len(),

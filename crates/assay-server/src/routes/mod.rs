@@ -4,6 +4,7 @@ pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod decide;
 pub(crate) mod decisions;
+pub(crate) mod docs;
 pub(crate) mod health;
 pub(crate) mod messages;
 pub(crate) mod metrics;

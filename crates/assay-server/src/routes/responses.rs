@@ -9,7 +9,7 @@ use crate::convert::request::{self, Work};
 use crate::convert::responses::ResponsesShape;
 use crate::error::ApiError;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -22,7 +22,8 @@ pub(crate) async fn create(
         .settle_tools(&mut asked.conversation, &mut ignored)?;
     let stream = asked.generation.stream;
     let names = app.reply_names("resp", asked.generation.seed);
-    let submitted = app.submit(body.received, move |text, limits| {
+    let terms = Terms::of(&asked.generation, Some(&asked.conversation.tools));
+    let submitted = app.submit(body.received, terms, move |text, limits| {
         let request = request::chat(
             &asked.conversation,
             &asked.generation,

@@ -7,8 +7,9 @@ use axum::response::Response;
 use crate::body::JsonBody;
 use crate::convert::score::{self, ScoreShape};
 use crate::error::ApiError;
+use crate::places::TextWork;
 use crate::sse;
-use crate::state::AppState;
+use crate::state::{AppState, Delivery, Terms};
 
 pub(crate) async fn create(
     State(app): State<AppState>,
@@ -19,7 +20,11 @@ pub(crate) async fn create(
     let ignored = std::mem::take(&mut asked.ignored);
     // Nothing is drawn, so no seed is used.
     let names = app.reply_names("score", Some(0));
-    let submitted = app.submit(body.received, move |text, limits| {
+    let terms = Terms {
+        work: TextWork::Words,
+        delivery: Delivery::Whole,
+    };
+    let submitted = app.submit(body.received, terms, move |text, limits| {
         let work = score::build(&asked, text, limits)?;
         Ok((ScoreShape::new(names, work.len()), work))
     });

@@ -14,6 +14,7 @@ use crate::convert::request::no_token;
 use crate::error::ApiError;
 use crate::ignored;
 use crate::model_text::ModelText;
+use crate::places::TextWork;
 use crate::state::AppState;
 
 pub(crate) async fn tokenize(
@@ -24,7 +25,7 @@ pub(crate) async fn tokenize(
     app.check_model(asked.model.as_deref())?;
     let max_model_len = app.context_length();
     let (unknown, tokenized) = app
-        .with_text(move |text, _| {
+        .with_text(TextWork::Words, move |text, _| {
             let token_ids = token_ids(&asked.input, text)?;
             Ok((
                 asked.ignored,
@@ -43,7 +44,7 @@ pub(crate) async fn detokenize(
     let asked = DetokenizeRequest::from_json(&body.bytes)?;
     app.check_model(asked.model.as_deref())?;
     let (unknown, detokenized) = app
-        .with_text(move |text, limits| {
+        .with_text(TextWork::Words, move |text, limits| {
             if let Some(&id) = asked.tokens.iter().find(|id| **id >= limits.vocab_size) {
                 return Err(no_token("tokens", "tokens", id, limits.vocab_size));
             }
@@ -63,7 +64,7 @@ pub(crate) async fn apply_template(
     let asked = TemplateRequest::from_json(&body.bytes)?;
     app.check_model(asked.model.as_deref())?;
     let (unknown, rendered) = app
-        .with_text(move |text, _| {
+        .with_text(TextWork::Words, move |text, _| {
             let prompt = text.render(&asked.conversation, asked.add_generation_prompt)?;
             let prompt = text.readable(&prompt);
             Ok((asked.ignored, RenderedTemplate { prompt }))

@@ -61,6 +61,55 @@ async fn keys_open_every_route_but_the_probes() {
     }
 }
 
+/// Every route that holds data: none of them answers without a key, whatever is sent.
+#[tokio::test]
+async fn no_route_answers_without_a_key() {
+    const POST: [&str; 12] = [
+        CHAT,
+        "/v1/completions",
+        "/v1/responses",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/score",
+        "/v1/decisions",
+        "/v1/decide",
+        "/v1/systemone",
+        "/tokenize",
+        "/detokenize",
+        "/apply-template",
+    ];
+    const GET: [&str; 4] = [
+        "/v1/models",
+        "/v1/models/scripted",
+        "/metrics",
+        "/tokenizer_info",
+    ];
+    let world = keyed();
+    let open = World::new();
+    for (method, paths) in [("POST", &POST[..]), ("GET", &GET[..])] {
+        for path in paths {
+            let request = |key: Option<&str>| {
+                let request = Request::builder().method(method).uri(*path);
+                let request = match key {
+                    Some(key) => request.header("authorization", format!("Bearer {key}")),
+                    None => request,
+                };
+                let request = request.header("content-type", "application/json");
+                request.body(Body::from("{}")).expect("a request")
+            };
+            for wrong in [None, Some("wrong"), Some("first-key,second")] {
+                let answer = world.send(request(wrong)).await;
+                assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
+            }
+            let right = world.send(request(Some("second"))).await.status;
+            let keyless = open.send(request(None)).await.status;
+            assert_eq!(right, keyless, "{path}");
+            assert_ne!(right, StatusCode::NOT_FOUND, "{path} is a route");
+        }
+    }
+    assert_eq!(world.engine.stats().num_steps, 0);
+}
+
 #[tokio::test]
 async fn pages_of_other_sites_are_kept_out() {
     let world = World::new();

@@ -6,7 +6,7 @@ use crate::scored::{entries, scored};
 use crate::world::{Setup, World, ask, ask_message, with};
 
 #[tokio::test]
-async fn r1_r2_fault_2_fault_10_fault_14_fault_27_ways_to_ask() {
+async fn r1_r2_fault_2_fault_10_fault_14_fault_27_fault_41_ways_to_ask() {
     let world = World::new();
     for (ask_for, num_alternatives) in [
         (json!({"logprobs": true}), 0),

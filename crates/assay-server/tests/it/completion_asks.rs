@@ -118,6 +118,18 @@ async fn r9_too_long_is_refused_with_the_counts() {
         (json!(vec![65; 51]), json!({"max_tokens": 0}), "prompt"),
         (json!("x".repeat(100_000)), json!({}), "prompt"),
         (json!(vec![65; 20]), json!({"max_tokens": 31}), "max_tokens"),
+        (json!(["x", "x".repeat(51)]), json!({}), "prompt[1]"),
+        (json!(["x", "x".repeat(100_000)]), json!({}), "prompt[1]"),
+        (
+            json!([[65], vec![65; 51]]),
+            json!({"max_tokens": 1}),
+            "prompt[1]",
+        ),
+        (
+            json!([[65], vec![65; 20]]),
+            json!({"max_tokens": 31}),
+            "max_tokens",
+        ),
     ];
     for (prompt, limit, param) in cases {
         let body = with(complete_prompt(&prompt), limit);
@@ -127,7 +139,56 @@ async fn r9_too_long_is_refused_with_the_counts() {
         assert_eq!(error["param"], param, "{error}");
         let message = error["message"].as_str().expect("text");
         assert!(message.contains("50"), "{message}");
+        if prompt[1].is_string() || prompt[1].is_array() {
+            assert!(message.contains("`prompt[1]`"), "{message}");
+        }
     }
+}
+
+/// Scores of many named tokens at many places: what one reply in memory may not hold is refused before any work, a
+/// stream holds nothing.
+#[tokio::test]
+async fn n6_scores_of_named_tokens_are_bounded_where_a_reply_is_kept() {
+    let world = Setup {
+        context_length: 20_000,
+        ..Setup::default()
+    }
+    .build();
+    let named: Vec<u32> = (0..250).collect();
+    let more = json!({"logprobs": 0, "logprob_token_ids": named, "max_tokens": 1, "echo": true});
+    let body = with(complete_prompt(&json!(vec![65; 8_400])), more);
+    let message = world
+        .check_refused_by(COMPLETIONS, &body, "logprob_token_ids")
+        .await;
+    assert!(
+        message.contains("8401") && message.contains("stream"),
+        "{message}"
+    );
+    let choices = json!({"prompt": vec![65; 100], "n": 84});
+    world
+        .check_refused_by(
+            COMPLETIONS,
+            &with(body.clone(), choices),
+            "logprob_token_ids",
+        )
+        .await;
+    let prompt_scores = json!({"echo": false, "prompt_logprobs": 0});
+    world
+        .check_refused_by(
+            COMPLETIONS,
+            &with(body.clone(), prompt_scores),
+            "logprob_token_ids",
+        )
+        .await;
+    let long = json!({"logprobs": true, "allowed_token_ids": named, "max_tokens": 8_400});
+    world
+        .check_refused(&with(crate::world::ask("x"), long), "allowed_token_ids")
+        .await;
+    assert_eq!(world.engine.stats().num_steps, 0, "no work was done");
+    // Fewer at a time is fine.
+    let fits = with(body, json!({"prompt": vec![65; 100]}));
+    let answer = world.post_to(COMPLETIONS, &fits).await;
+    answer.expect_status(StatusCode::OK);
 }
 
 #[tokio::test]

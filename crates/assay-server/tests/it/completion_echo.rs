@@ -44,7 +44,7 @@ fn check_prompt_scores(logprobs: &Value, prompt: &[u32]) {
 }
 
 #[tokio::test]
-async fn r10_fault_78_fault_79_fault_89_prompts_of_every_kind_are_echoed_with_their_scores() {
+async fn r10_fault_73_fault_75_fault_78_fault_79_fault_89_prompts_are_echoed_with_their_scores() {
     let world = World::new();
     for (prompt, ids) in prompts() {
         for max_tokens in [0, 1, 5] {
@@ -106,6 +106,27 @@ async fn r10_a_reply_of_the_end_token_alone_keeps_its_place_behind_an_echo() {
     assert_eq!(choice["token_ids"], json!([]));
     let top = &choice["logprobs"]["top_logprobs"][num_prompt_tokens];
     assert!(top.get("<|im_end|>").is_some(), "{top}");
+}
+
+/// The same of a stop string that is complete with the first token, or the second, behind the prompt.
+#[tokio::test]
+async fn r10_a_reply_that_a_stop_string_takes_whole_keeps_a_place_behind_an_echo() {
+    let world = World::new();
+    for (reply, stop, limits) in [("STOP", "S", 1), ("STOP", "ST", 5), ("日x", "日", 5)] {
+        let prompt = format!("é🙂{}<|go|>", order(&vocab::encode(reply.as_bytes())));
+        let more = json!({"echo": true, "logprobs": 1, "max_tokens": limits, "stop": stop});
+        let body = with(complete_prompt(&json!(prompt)), more);
+        let reply = check_completion(&world, &with(body, json!({"return_token_ids": true}))).await;
+        let choice = &reply["choices"][0];
+        assert_eq!(choice["text"], json!(prompt), "{stop}");
+        assert_eq!(choice["stop_reason"], stop);
+        let logprobs = &choice["logprobs"];
+        let num_prompt_tokens = list(&choice["prompt_token_ids"]).len();
+        assert_eq!(list(&logprobs["tokens"]).len(), num_prompt_tokens + 1);
+        assert_eq!(logprobs["tokens"][num_prompt_tokens], "");
+        let end = logprobs["text_offset"][num_prompt_tokens].as_u64();
+        assert_eq!(end, Some(prompt.chars().count() as u64), "{stop}");
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ async fn check_lives(world: &World) {
 }
 
 #[tokio::test]
-async fn bad_json_and_bad_utf8_are_400() {
+async fn fault_50_bad_json_and_bad_utf8_are_400() {
     let world = World::new();
     let good = ask("x").to_string();
     let mut bodies: Vec<Vec<u8>> = [

@@ -296,7 +296,7 @@ async fn check_random_replies(num_cases: usize, seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s1_o1_o2_o3_random_replies_join() {
+async fn s1_o1_o2_o3_fault_65_fault_101_random_replies_join() {
     check_random_replies(NUM_CASES, 20_250_101).await;
 }
 

@@ -83,6 +83,27 @@ async fn o4_fault_154_fault_155_fault_158_a_client_gone_in_decode_frees_its_slot
     }
 }
 
+/// What a client used before it left is counted all the same.
+#[tokio::test]
+async fn fault_167_tokens_of_a_stream_that_was_left_are_counted() {
+    let Served { world, address, .. } = Setup::default().serve().await;
+    let client = post_raw(address, &endless(true)).await;
+    eventually(&world, "decoding", |stats| stats.num_generation_tokens > 6).await;
+    drop(client);
+    eventually(&world, "cancelled", |stats| stats.num_cancelled == 2).await;
+    let stats = world.engine.stats();
+    let metrics = world.get("/metrics").await.expect_status(StatusCode::OK);
+    let text = String::from_utf8(metrics.body.to_vec()).expect("UTF-8");
+    for (name, count) in [
+        ("vllm:generation_tokens_total", stats.num_generation_tokens),
+        ("vllm:prompt_tokens_total", stats.num_prompt_tokens),
+        ("assay_requests_cancelled_total", 2),
+    ] {
+        let line = format!("{name}{{model_name=\"scripted\"}} {count}\n");
+        assert!(count > 0 && text.contains(&line), "{line}{text}");
+    }
+}
+
 #[tokio::test]
 async fn o4_fault_157_a_client_gone_in_prefill_is_dropped() {
     for stream in [true, false] {
@@ -392,6 +413,96 @@ async fn a_client_that_stops_reading_does_not_hold_its_reply_for_ever() {
     let ended = tokio::time::timeout(Duration::from_secs(15), serving).await;
     ended.expect("in time").expect("no panic").expect("served");
     drop(client);
+}
+
+/// A stream that waits beyond its limit is cut where it stands: its places are free, what was sent is whole, its
+/// neighbour notices nothing.
+#[tokio::test]
+async fn a_stream_that_is_read_too_slowly_is_cut_off_alone() {
+    let mut setup = Setup::default();
+    setup.config.limits.backlog_bytes = 100_000;
+    let Served { world, address, .. } = setup.serve().await;
+    let neighbour = with(
+        ask_message("neighbour"),
+        json!({"max_tokens": 60, "logprobs": true}),
+    );
+    let alone = world.reply(&neighbour).await;
+    let named: Vec<u32> = (0..crate::vocab::size_u32()).collect();
+    let wide = json!({
+        "stream": true, "max_tokens": 3_000, "logprobs": true, "allowed_token_ids": named,
+        "return_token_ids": true,
+    });
+    let mut client = post_raw(address, &with(ask_message("#flat 90#"), wide)).await;
+    client.readable().await.expect("the reply begins");
+    let together = world.reply(&neighbour).await;
+    assert_eq!(together["choices"], alone["choices"]);
+    eventually(&world, "cut off", |stats| stats.num_cancelled == 1).await;
+    let stats = world.engine.stats();
+    assert_eq!((stats.num_running, stats.num_kv_blocks_used), (0, 0));
+
+    let mut text = Vec::new();
+    let mut part = vec![0; 1 << 20];
+    while !text.ends_with(b"data: [DONE]\n\n") && !text.ends_with(b"0\r\n\r\n") {
+        let num_bytes = client.read(&mut part).await.expect("more of it");
+        assert_ne!(num_bytes, 0, "the stream ends in order");
+        text.extend_from_slice(&part[..num_bytes]);
+    }
+    let text = String::from_utf8_lossy(&text);
+    let (sent, end) = text
+        .rsplit_once("data: {\"error\"")
+        .expect("an error event");
+    assert!(end.contains("\"code\":\"read_too_slowly\""), "{end}");
+    // Every chunk that went out has its own entries: as many as tokens, none cut.
+    let num_chunks = sent.matches("\"delta\":{\"content\"").count();
+    let num_entries = sent.matches("\"allowed_logprob\"").count();
+    assert!(
+        num_chunks > 10 && num_entries >= num_chunks,
+        "{num_chunks} {num_entries}"
+    );
+    assert_eq!(
+        sent.matches("\"finish_reason\":null").count(),
+        sent.matches("\"finish_reason\"").count()
+    );
+    assert_eq!(
+        world.reply(&ask("next")).await["choices"][0]["message"]["content"],
+        "next"
+    );
+}
+
+/// A request's time is over: an error in place of the reply or at the end of the stream, and free places.
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_ended() {
+    let mut setup = Setup::default();
+    setup.config.request_timeout = Some(Duration::from_millis(400));
+    setup.gate.slow_down(Duration::from_millis(5));
+    let world = setup.build();
+    world.reply(&ask("short")).await;
+    let answer = world.post(&endless(false)).await;
+    let error = answer.error(StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(error["code"], "deadline_exceeded");
+    let answer = world
+        .post(&endless(true))
+        .await
+        .expect_status(StatusCode::OK);
+    let events = answer.data();
+    let (last, sent) = events.split_last().expect("events");
+    assert_eq!(last["error"]["code"], "deadline_exceeded", "{last}");
+    assert!(!sent.is_empty(), "what there was went out before");
+    eventually(&world, "both ended", |stats| {
+        (
+            stats.num_cancelled,
+            stats.num_running,
+            stats.num_kv_blocks_used,
+        ) == (4, 0, 0)
+    })
+    .await;
+    world.gate.close();
+    let question = json!({"input": "state", "questions": [crate::decisions::openai_teams()]});
+    let decision = world.post_to("/v1/decisions", &question).await;
+    let error = decision.error(StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(error["code"], "deadline_exceeded");
+    world.gate.open();
+    world.reply(&ask("again")).await;
 }
 
 #[tokio::test]

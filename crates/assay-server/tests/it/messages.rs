@@ -144,7 +144,7 @@ async fn check_both(world: &World, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_is_blocks_with_a_reason() {
+async fn fault_62_a_message_is_blocks_with_a_reason() {
     let world = World::new();
     let message = check_both(&world, &ask("Hello 日本")).await;
     assert_eq!(message["type"], "message");

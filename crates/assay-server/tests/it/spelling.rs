@@ -7,7 +7,7 @@ use crate::vocab::{self, END};
 use crate::world::{World, ask, ask_ids, with};
 
 #[tokio::test]
-async fn s2_fault_42_fault_43_halves_of_a_character() {
+async fn s2_fault_42_fault_43_fault_46_halves_of_a_character() {
     let world = World::new();
     let emoji = vocab::encode("🙂".as_bytes());
     let reply = world.reply(&scored(ask_ids(&emoji), 1)).await;

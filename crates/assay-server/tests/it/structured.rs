@@ -128,6 +128,37 @@ async fn r5_s9_the_same_on_the_real_model() {
     }
 }
 
+/// Formats of days and times are followed over a whole vocabulary, within the limits of a step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s9_days_and_times_on_the_real_model() {
+    let world = crate::real_model::start();
+    let text = |format: &str| json!({"type": "string", "format": format});
+    let schema = json!({
+        "type": "object",
+        "properties": {"day": text("date"), "at": text("time"), "when": text("date-time")},
+        "required": ["day", "at", "when"],
+        "additionalProperties": false,
+    });
+    for temperature in [0, 1] {
+        let more =
+            json!({"model": "default", "temperature": temperature, "seed": 3, "max_tokens": 90});
+        let body = with(ask_message("When is the next leap day?"), more);
+        let reply = world.reply(&with(body, schema_format(&schema))).await;
+        let choice = &reply["choices"][0];
+        let content = choice["message"]["content"].as_str().expect("text");
+        // Fractions of a second may go on.
+        if choice["finish_reason"] == "stop" {
+            let value: Value = serde_json::from_str(content).expect("JSON");
+            let day = value["day"].as_str().expect("a date");
+            assert_eq!(day.len(), "2024-02-29".len(), "{content}");
+            let when = value["when"].as_str().expect("a date and a time");
+            assert!(when.len() >= "2024-02-29T00:00:00Z".len(), "{content}");
+        } else {
+            assert_eq!(choice["finish_reason"], "length", "{content}");
+        }
+    }
+}
+
 /// The only reply that `{"const": null}` allows.
 #[tokio::test]
 async fn v1_v7_forced_tokens_keep_their_raw_value() {

@@ -94,6 +94,10 @@ async fn n7_fault_127_fault_143_fault_151_what_cannot_be_enforced_is_refused_bef
             json!({"grammar": "root ::= \"x\""}),
             "structured_outputs.grammar",
         ),
+        (
+            json!({"grammar": "start: \"x\" loop\nloop: \"y\" loop"}),
+            "structured_outputs.grammar",
+        ),
         (json!({"json": 5}), "structured_outputs.json"),
         (json!({"json": "{"}), "structured_outputs.json"),
         (json!({"json": "5"}), "structured_outputs.json"),
@@ -119,6 +123,14 @@ async fn n7_fault_127_fault_143_fault_151_what_cannot_be_enforced_is_refused_bef
             }
         }
     }
+    let broken = json!({"structured_outputs": {"json": "{"}});
+    let message = world
+        .check_refused(&with(ask("x"), broken), "structured_outputs.json")
+        .await;
+    assert!(
+        message.contains("the text in this string is not valid JSON"),
+        "{message}"
+    );
     let both = json!({
         "structured_outputs": {"choice": ["a"]}, "response_format": {"type": "json_object"},
     });

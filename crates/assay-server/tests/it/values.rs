@@ -18,7 +18,7 @@ pub(crate) fn log_softmax(row: &[f32]) -> Vec<f64> {
 }
 
 #[tokio::test]
-async fn v1_v5_fault_7_fault_30_values_are_the_softmax_of_the_whole_row() {
+async fn v1_v5_fault_7_fault_18_fault_30_fault_35_values_are_the_softmax_of_the_whole_row() {
     let world = World::new();
     let body = with(
         scored(ask_message("hi"), 5),

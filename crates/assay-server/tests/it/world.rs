@@ -76,6 +76,7 @@ pub(crate) fn config() -> ServerConfig {
         reasoning_parser: ParserChoice::Detect,
         tool_parser: ParserChoice::Detect,
         drain_timeout: Duration::from_secs(20),
+        request_timeout: None,
         limits: Limits::default(),
     }
 }
@@ -209,17 +210,20 @@ impl World {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = router(self.app.clone())
             .oneshot(request)
             .await
             .expect("the router answers everything");
         let (parts, body) = response.into_parts();
         let body = body.collect().await.expect("a readable body").to_bytes();
-        Answer {
+        let answer = Answer {
             status: parts.status,
             headers: parts.headers,
             body,
-        }
+        };
+        crate::openapi::check_reply(&method, &path, &answer);
+        answer
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -246,11 +250,13 @@ impl World {
     }
 
     pub(crate) async fn post(&self, body: &Value) -> Answer {
-        self.post_bytes(body.to_string()).await
+        self.post_to(CHAT, body).await
     }
 
     pub(crate) async fn post_to(&self, path: &str, body: &Value) -> Answer {
-        self.post_bytes_to(path, body.to_string()).await
+        let answer = self.post_bytes_to(path, body.to_string()).await;
+        crate::openapi::check_accepted(path, body, answer.status);
+        answer
     }
 
     /// Sends a request that must succeed, unstreamed.

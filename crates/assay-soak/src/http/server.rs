@@ -49,6 +49,7 @@ impl Server {
             reasoning_parser: ParserChoice::Detect,
             tool_parser: ParserChoice::Detect,
             drain_timeout: Duration::from_secs(60),
+            request_timeout: None,
             limits: Limits::default(),
         };
         let app = AppState::new(

@@ -80,7 +80,7 @@ fn check_ids(tokenizer: &Tokenizer, text: &str, special: SpecialText, expected: 
 }
 
 #[test]
-fn row_177_an_unknown_pre_tokenizer_is_refused_by_name() {
+fn fault_177_an_unknown_pre_tokenizer_is_refused_by_name() {
     check_refused(
         &byte_level("brand-new-bpe"),
         &["tokenizer.ggml.pre", "`brand-new-bpe`"],
@@ -152,7 +152,7 @@ fn unknown_models_and_broken_definitions_are_refused_by_key() {
 }
 
 #[test]
-fn row_179_byte_tokens_must_be_exact() {
+fn fault_179_byte_tokens_must_be_exact() {
     for text in ["<0x-1>", "<0x100>", "<0x1>", "<0x>", "0x41"] {
         let pieces = [("a", 0.0, NORMAL), (text, 0.0, BYTE)];
         check_refused(&sentencepiece(&pieces), &["byte token 1", text]);
@@ -160,7 +160,7 @@ fn row_179_byte_tokens_must_be_exact() {
 }
 
 #[test]
-fn row_169_an_absent_special_token_is_none() {
+fn fault_169_an_absent_special_token_is_none() {
     let silent = tokenizer(&sentencepiece(&PIECES)).unwrap();
     assert_eq!(
         (silent.bos(), silent.eos(), silent.unknown()),
@@ -250,7 +250,7 @@ fn marked_words_stay_words_inside_structure() {
 }
 
 #[test]
-fn rows_173_to_175_the_prefix_follows_every_special_token() {
+fn fault_173_fault_174_fault_175_the_prefix_follows_every_special_token() {
     let pieces = tokenizer(&sentencepiece(&PIECES)).unwrap();
     check_ids(&pieces, "<s>a", SpecialText::Parse, &[1, 9]);
     check_ids(&pieces, "<s> a", SpecialText::Parse, &[1, 4, 9]);

@@ -115,7 +115,7 @@ fn limits_are_exact_and_large_prompts_fit() {
 }
 
 #[test]
-fn row_170_null_or_absent_content_is_empty() {
+fn fault_170_null_or_absent_content_is_empty() {
     let source = "{% for m in messages %}[{{ m['content'].lstrip() }}]{% endfor %}";
     check_renders(
         source,
@@ -125,7 +125,7 @@ fn row_170_null_or_absent_content_is_empty() {
 }
 
 #[test]
-fn row_171_the_date_is_fixed() {
+fn fault_171_the_date_is_fixed() {
     let source = "{{ strftime_now('%d %b %Y') }}";
     check_renders(source, &json!([]), "01 Jan 2025");
     let template = ChatTemplate::new(source, TemplateTokens::default()).unwrap();

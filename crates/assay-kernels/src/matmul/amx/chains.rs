@@ -1,7 +1,6 @@
 //! The contract's two chains over the sums of one phase, 16 tokens × 16 rows at a time.
 
 use super::product::Product;
-use super::sums::sums_index;
 use super::{GROUPS, Pass, Phase, Tile};
 use crate::matmul::panel::BLOCKS_PER_STEP;
 use crate::matmul::quants::PANEL_ROWS;
@@ -92,15 +91,11 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool> Pass<'_, SUB_BLOCK, HAS_OFF
                     _mm512_setzero_ps()
                 };
                 let sums = &raw const (*self.scratch).sums[i];
-                let sums = sums.cast::<Tile>().add(sums_index::<P>(o));
+                let sums = sums.cast::<Tile>().add(o);
                 let corrections = corrections.wrapping_add(i * TILE_ROWS);
                 let block = first_block + j / Self::SUBS_PER_BLOCK;
                 for (t, acc) in acc.iter_mut().enumerate() {
-                    let sum = |part: usize| _mm512_load_ps((*sums.add(part))[t].as_ptr());
-                    let mut s = sum(0);
-                    if P::SPLIT {
-                        s = _mm512_add_ps(s, sum(1));
-                    }
+                    let mut s = _mm512_load_ps((*sums)[t].as_ptr());
                     if HAS_OFFSET && lifted {
                         let block_sum = _mm512_set1_ps(*corrections.add(t));
                         s = _mm512_fmadd_ps(block_sum, lift, s);

@@ -1,11 +1,11 @@
-//! AMX, for batches of at least 32 tokens (`few` is for less): products of 16 tokens × 16 rows × one sub-block by TDPBF16PS, for batches in tile rows.
+//! AMX, for batches of at least 41 tokens (`few` is for less): products of 16 tokens × 16 rows × one sub-block by TDPBF16PS, for batches in tile rows.
 //!
 //! The integers go in as BF16, which holds every one exactly (`256·hi`, `lo`, quants less their
 //! centre), and every partial sum is an integer below 2^24, or 256 times one, so the f32 a tile ends
 //! with *is* `f32(s_j)`: what is left of the contract's section 3 are its two chains, lanes being rows as in
-//! `avx512`. Where a block's sum may be larger, `256·hi` and `lo` are summed apart and joined by
-//! one addition, the conversion's only rounding. BF16 at two products a sum is as fast as bytes, whose
-//! tiles would be half empty, and leaves no conversion to the vector units.
+//! `avx512`. BF16 at two products a sum is as fast as bytes, whose tiles would be half empty, and leaves no
+//! conversion to the vector units. Where a block's sum of 16-bit activations may be larger, bytes are faster for
+//! every batch (`few`): apart, the sums of `256·hi` and of `lo` are as many as those of bytes.
 //!
 //! A task takes two row groups at a time: `expand` writes their quants as tiles and their scales as
 //! f32 (`format` has the functions that know how); then, for each pair
@@ -24,6 +24,7 @@ mod unpack;
 
 pub(super) use few::run as run_few;
 
+use super::exact::has_exact_sums;
 use super::job::{Job, Task};
 use super::panel::BLOCKS_PER_STEP;
 use super::quants::{BLOCK, PANEL_ROWS, QuantLayout};
@@ -31,13 +32,15 @@ use super::scales::ScaleLayout;
 use crate::quantize::{ActivationProfile, TILE_ROWS};
 use crate::x86::amx::Tiles;
 use format::{Format, StepScales, Steps};
-use product::{Joined, Narrow, Product, Split};
+use product::{Joined, Narrow, Product};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use unpack::{Bf16Quants, BlockTile};
 
 /// Row groups that share each load of activations.
 const GROUPS: usize = 2;
+/// Token tiles at once: with the row groups they fill the four tiles of sums.
+const TOKEN_TILES: usize = 2;
 /// 256-blocks unpacked at a time.
 const STEPS_PER_CHUNK: usize = 4;
 /// Sub-blocks summed before their chains are run.
@@ -63,12 +66,15 @@ struct Scratch {
 
 /// Runs one task.
 pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task, zero_point: u8) {
-    let is_split = unpack::is_split::<Q, S>();
     let is_wide = job.activations.profile() == ActivationProfile::A16;
-    let center = match (is_wide, is_split) {
-        (false, _) => unpack::center::<Q, S, Narrow>(zero_point),
-        (true, true) => unpack::center::<Q, S, Split>(zero_point),
-        (true, false) => unpack::center::<Q, S, Joined>(zero_point),
+    assert!(
+        !is_wide || has_exact_sums::<Q, S>(),
+        "activations for bytes"
+    );
+    let center = if is_wide {
+        unpack::center::<Q, S, Joined>(zero_point)
+    } else {
+        unpack::center::<Q, S, Narrow>(zero_point)
     };
     let format = Format::of::<Q, S>();
     let weights = Weights {
@@ -90,7 +96,7 @@ pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task, zer
     // SAFETY: kernels::run comes here only for an `Isa` of kind Amx, which exists only on a CPU with
     // AMX, AVX-512 F, BW, DQ and VL, in a process that may use tiles; tasks do not nest, so this
     // thread has no other tiles. The weights are those of the job.
-    unsafe { run(job, task, &weights, is_split) }
+    unsafe { run(job, task, &weights) }
 }
 
 /// The panels of a job, as the kernels read them.
@@ -108,16 +114,12 @@ unsafe fn run_scaled<const SUB_BLOCK: usize, const HAS_OFFSET: bool>(
     job: &Job<'_>,
     task: Task,
     weights: &Weights,
-    is_split: bool,
 ) {
     // SAFETY: the caller's contract.
     unsafe {
         match job.activations.profile() {
             ActivationProfile::A8 => {
                 run_product::<SUB_BLOCK, HAS_OFFSET, Narrow>(job, task, weights);
-            }
-            ActivationProfile::A16 if is_split => {
-                run_product::<SUB_BLOCK, HAS_OFFSET, Split>(job, task, weights);
             }
             ActivationProfile::A16 => {
                 run_product::<SUB_BLOCK, HAS_OFFSET, Joined>(job, task, weights);
@@ -169,20 +171,14 @@ unsafe fn run_product<const SUB_BLOCK: usize, const HAS_OFFSET: bool, P: Product
                 steps: first_step..(first_step + STEPS_PER_CHUNK).min(num_steps),
                 scratch,
             };
-            let (pairs, last) = match task.tiles.len() % P::TOKEN_TILES {
-                0 => (task.tiles.clone(), 0),
-                _ => (task.tiles.start..task.tiles.end - 1, 1),
-            };
+            let single = task.tiles.len() % TOKEN_TILES;
+            let pairs = task.tiles.start..task.tiles.end - single;
             // SAFETY: this function has the CPU features and configured the tiles; the pass lies
             // inside the job, whose arrays hold all of its tiles (asserted above).
             unsafe {
                 pass.expand();
-                if P::TOKEN_TILES == 2 {
-                    pass.multiply::<P, 2>(pairs.clone());
-                } else {
-                    pass.multiply::<P, 1>(pairs.clone());
-                }
-                pass.multiply::<P, 1>(pairs.end..pairs.end + last);
+                pass.multiply::<P, TOKEN_TILES>(pairs.clone());
+                pass.multiply::<P, 1>(pairs.end..task.tiles.end);
             }
         }
     }

@@ -43,21 +43,14 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool> Pass<'_, SUB_BLOCK, HAS_OFF
                 tile.cast::<u8>().wrapping_add(part * ROW * SUB_BLOCK / 2)
             });
             let c = (&raw mut (*self.scratch).sums[i]).cast::<f32>();
-            match (P::WIDE, P::SPLIT, T) {
-                (true, false, 2) => joined_2(a[0], a[T - 1], b, c),
-                (true, false, _) => joined_1(a[0], b, c),
-                (true, true, _) => split(a[0], b, c),
-                (false, _, 2) => narrow_2(a[0], a[T - 1], b, c),
-                (false, _, _) => narrow_1(a[0], b, c),
+            match (P::WIDE, T) {
+                (true, 2) => joined_2(a[0], a[T - 1], b, c),
+                (true, _) => joined_1(a[0], b, c),
+                (false, 2) => narrow_2(a[0], a[T - 1], b, c),
+                (false, _) => narrow_1(a[0], b, c),
             }
         }
     }
-}
-
-/// Index in `Scratch::sums` of the sums of output `o` (`token tile · GROUPS + group`).
-#[inline(always)]
-pub(super) const fn sums_index<P: Product>(o: usize) -> usize {
-    o * P::SUMS
 }
 
 /// Declares a kernel: its activation pointers, and its instructions after the weights are loaded.
@@ -130,25 +123,6 @@ kernel! {
     "tdpbf16ps tmm1, tmm5, tmm7"
     "tilestored [{c} + {row}], tmm0"
     "tilestored [{c} + {row} + 1024], tmm1"
-}
-
-kernel! {
-    /// One token tile, the sums of `256·hi` and of `lo` side by side.
-    split(a0):
-    "tileloadd tmm4, [{a0} + {row}]"
-    "tileloadd tmm5, [{a0} + {row} + 1024]"
-    "tilezero tmm0"
-    "tilezero tmm1"
-    "tilezero tmm2"
-    "tilezero tmm3"
-    "tdpbf16ps tmm0, tmm4, tmm6"
-    "tdpbf16ps tmm1, tmm5, tmm6"
-    "tdpbf16ps tmm2, tmm4, tmm7"
-    "tdpbf16ps tmm3, tmm5, tmm7"
-    "tilestored [{c} + {row}], tmm0"
-    "tilestored [{c} + {row} + 1024], tmm1"
-    "tilestored [{c} + {row} + 2048], tmm2"
-    "tilestored [{c} + {row} + 3072], tmm3"
 }
 
 kernel! {

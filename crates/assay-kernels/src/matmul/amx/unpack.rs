@@ -4,6 +4,7 @@
 //! and (1, 3), which is why activations keep that order too.
 
 use super::product::Product;
+use crate::matmul::exact::has_exact_sums_unsigned;
 use crate::matmul::quants::{BLOCK, PANEL_ROWS, QUADS, QuantLayout};
 use crate::matmul::scales::ScaleLayout;
 use std::arch::x86_64::*;
@@ -11,34 +12,19 @@ use std::arch::x86_64::*;
 /// BF16 of 16 rows × 32 elements: `[pair of elements][row][element]`; also an activation tile.
 pub(super) type BlockTile = [[[u16; 2]; PANEL_ROWS]; BLOCK / 2];
 
-/// Largest 16-bit activation.
-const LARGEST_WIDE: u32 = 32_512;
-
-/// Whether sums of `elements` products with quants up to `largest` are all exact in f32.
-const fn is_exact(largest: u32, elements: usize) -> bool {
-    largest * LARGEST_WIDE * (elements as u32) < 1 << 24
-}
-
-/// Whether `hi` and `lo` must be summed apart: quants of half the range either side of zero are
-/// still too large.
-pub(super) const fn is_split<Q: QuantLayout, S: ScaleLayout>() -> bool {
-    !is_exact(1 << (Q::BITS - 1), S::SUB_BLOCK)
-}
-
 /// What to subtract from stored quants. Formats without offsets have their zero point; with offsets
 /// quants are unsigned, and are centred only if that makes their sums exact.
 pub(super) fn center<Q: QuantLayout, S: ScaleLayout, P: Product>(zero_point: u8) -> u8 {
     let half = 1 << (Q::BITS - 1);
     if !S::HAS_OFFSET {
-        // Apart, the sums of any byte less any byte are exact.
+        // With 8-bit activations the sums of any byte less any byte are exact.
         assert!(
-            is_split::<Q, S>() || u32::from(zero_point) == half,
-            "narrow quants without offsets are centred"
+            !P::WIDE || u32::from(zero_point) == half,
+            "quants without offsets are centred"
         );
         return zero_point;
     }
-    let all_exact = is_exact((1 << Q::BITS) - 1, S::SUB_BLOCK);
-    if !P::WIDE || P::SPLIT || all_exact {
+    if !P::WIDE || has_exact_sums_unsigned::<Q, S>() {
         0
     } else {
         half as u8

@@ -3,12 +3,13 @@
 use super::PackedBlock;
 use crate::isa::Isa;
 use crate::matmul::checksum::{MAX_RECORD_BYTES, PanelHash, Record, RowHash, RowHashes};
+use crate::matmul::exact::has_exact_sums;
 use crate::matmul::job::{Job, Task};
 use crate::matmul::panel::{self, panel_bytes, steps};
 use crate::matmul::quants::{BLOCK, QuantLayout};
 use crate::matmul::scales::ScaleLayout;
 use crate::matmul::{corrections, kernels};
-use crate::quantize::QuantizedActivations;
+use crate::quantize::{ActivationProfile, Operands, QuantizedActivations};
 use assay_formats::DType;
 use assay_formats::quant::{
     BlockIQ1M, BlockIQ1S, BlockIQ2S, BlockIQ2XS, BlockIQ2XXS, BlockIQ3S, BlockIQ3XXS, BlockIQ4NL,
@@ -27,6 +28,8 @@ pub(crate) trait PackedFormat: Send + Sync + std::fmt::Debug {
     fn panel_hashes(&self, isa: Isa, panel: &[u8], num_blocks: usize) -> RowHashes;
     /// The row's weights as f32 by the embedding rule.
     fn read_row(&self, panel: &[u8], row: usize, out: &mut [f32]);
+    /// What AMX multiplies in large batches of this format.
+    fn operands(&self, profile: ActivationProfile) -> Operands;
     /// What the kernels add to each sub-block for the zero point or the offset.
     fn corrections(&self, activations: &QuantizedActivations) -> Vec<u32>;
     /// Runs one task of a matmul.
@@ -132,6 +135,13 @@ impl<F: PackedBlock> PackedFormat for Packed<F> {
                     };
                 }
             }
+        }
+    }
+
+    fn operands(&self, profile: ActivationProfile) -> Operands {
+        match profile {
+            ActivationProfile::A16 if !has_exact_sums::<F::Quants, F::Scales>() => Operands::Bytes,
+            ActivationProfile::A16 | ActivationProfile::A8 => Operands::Floats,
         }
     }
 

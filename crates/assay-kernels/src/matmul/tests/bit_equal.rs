@@ -54,7 +54,7 @@ fn every_isa_and_batch_gives_the_same_bits() {
 #[test]
 fn every_batch_size_gives_the_same_bits() {
     for case in &CASES {
-        for num_tokens in (1..=9).chain([31, 32, 33, 48]) {
+        for num_tokens in (1..=9).chain([31, 32, 33, 40, 41, 48]) {
             check_bit_equal(
                 case,
                 48,
@@ -148,5 +148,39 @@ fn threads_do_not_move_bits() {
             None,
         );
         check_equal(isa.name(), n, &one[(num_tokens - 1) * n..], &last);
+    }
+}
+
+/// Matrices that multiply different operands share one input, in one call or one after the other.
+#[test]
+fn formats_of_both_operands_share_the_input() {
+    let (n, k, num_tokens) = (33, 512, 48);
+    let packed: Vec<PackedMatrix> = [&CASES[1], &CASES[0], &CASES[7]]
+        .map(|case| PackedMatrix::pack(case.dtype, n, k, &case.raw(n, k, Scales::Ordinary, 5)))
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let x = inputs(num_tokens * k, 8);
+    let profile = ActivationProfile::A16;
+    let expected: Vec<Vec<f32>> = packed
+        .iter()
+        .map(|w| run(&compute(Isa::SCALAR, 1), w, &x, profile, None))
+        .collect();
+    for isa in Isa::available() {
+        let cx = compute(isa, 2);
+        let shared = Activations::new(&cx, &x, k, profile);
+        let mut outputs = vec![vec![f32::NAN; num_tokens * n]; packed.len()];
+        let mut products: Vec<Product<'_>> = packed
+            .iter()
+            .zip(&mut outputs)
+            .map(|(w, out)| Product { w, bias: None, out })
+            .collect();
+        matmul_all(&cx, &shared, &mut products);
+        for (index, (w, out)) in packed.iter().zip(&mut outputs).enumerate() {
+            let case = format!("{} matrix {index}", isa.name());
+            check_equal(&case, n, out, &expected[index]);
+            matmul(&cx, w, &shared, None, out);
+            check_equal(&format!("{case} again"), n, out, &expected[index]);
+        }
     }
 }

@@ -6,7 +6,7 @@ mod contract;
 mod packing;
 mod product;
 
-use super::{Activations, PackedMatrix, matmul};
+use super::{Activations, PackedMatrix, Product, matmul, matmul_all};
 use crate::quantize::ActivationProfile;
 use crate::testing::{SeededGenerator, check_bits_equal};
 use crate::{Compute, Isa, ThreadPool};

@@ -1,4 +1,5 @@
-//! AMX for few tokens: products of eight tokens × 16 rows × one sub-block by TDPBSUD.
+//! AMX for few tokens, and for any number where sums of 16-bit activations are not exact in f32: products of eight
+//! tokens × 16 rows × one sub-block by TDPBSUD.
 //!
 //! A product takes as long for one row of activations as for sixteen, so the `hi` and the `lo` of eight tokens
 //! are the rows of one tile and one product gives both sums. A quad vector of weights is a row of a

@@ -169,7 +169,7 @@ impl Plan {
                 None => ApiError::Internal(error.to_string()),
             },
             InvalidDecision::TooLong { num_tokens, .. } => ApiError::PromptTooLong {
-                field: self.state_field,
+                field: self.state_field.to_owned(),
                 prompt_tokens: TokenCount::Exactly(num_tokens),
                 room: self.limits.room,
             },
