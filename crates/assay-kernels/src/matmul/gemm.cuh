@@ -247,6 +247,8 @@ __device__ __forceinline__ void gemm_wide(
             __syncwarp();
             if (lane == 0 && step + GEMM_SLOTS < num_steps) ask(step + GEMM_SLOTS);
         }
+        // Every lane has read what it needs of the stage before one lane says so.
+        __syncwarp();
         if (lane == 0) barrier_arrive(shared_address(&shared.empty[half % GEMM_STAGES]));
         // The stage of the half before: by now every warp has most likely left it.
         if (threadIdx.x == 0 && half + GEMM_STAGES - 1 < num_halves) {
