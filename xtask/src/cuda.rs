@@ -29,8 +29,8 @@ const FLAGS: [&str; 7] = [
     "--compress-mode=size",
 ];
 
-/// Machine code for these, and PTX of the first for cards that are none of them.
-const ARCHITECTURES: [&str; 4] = ["80", "89", "90", "120"];
+/// Machine code for these, and PTX of the first for cards that are none of them. `90a` has the four-warp products.
+const ARCHITECTURES: [&str; 4] = ["80", "89", "90a", "120"];
 
 /// Compiles the kernels.
 ///
@@ -41,7 +41,9 @@ pub(crate) fn build() -> Result<()> {
     let src = root().join("crates/assay-kernels/src");
     let fatbin = src.join("cuda/kernels.fatbin");
     let mut compile = command(&nvcc);
-    compile.args(FLAGS).args(["--threads", "0", "-fatbin"]);
+    compile
+        .args(FLAGS)
+        .args(["--threads", "0", "--split-compile", "0", "-fatbin"]);
     for architecture in ARCHITECTURES {
         compile.arg(format!(
             "-gencode=arch=compute_{architecture},code=sm_{architecture}"

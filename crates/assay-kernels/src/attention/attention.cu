@@ -1,69 +1,12 @@
 // Exact attention over f16 keys and values in blocks of 16 tokens. A block of 256 threads takes a tile: up to P pairs of
 // (row, query head) of one key/value head, pair p being row p / group and head p % group of it, rows ascending. One
 // thread is one key of a 256-key chunk for the scores, one element of the head for the values.
-#include "../quantize/quantize.cuh"
+#include "wide.cuh"
 
 namespace assay {
 
-constexpr int CHUNK_KEYS = 256;
-constexpr int BLOCK_TOKENS = 16;
-constexpr float NEG_INFINITY_F = -__builtin_huge_valf();
-
-/// What a layer's attention needs; `attention/cuda.rs` has the same fields in the same order.
-struct AttentionLayer {
-    const uint16_t* k;  // [block][kv_head][head_dim][16]
-    const uint16_t* v;  // [block][kv_head][16][head_dim]
-    const float* sinks; // [num_heads], or null
-    int num_heads, num_kv_heads, head_dim;
-    float scale;
-    int window;     // tokens, or 0 for no window
-    float softcap;  // or 0 for none
-};
-
-/// Some pairs of one sequence.
-struct AttentionTile {
-    int first_row;       // of the sequence in the batch
-    int first_position;  // of that row
-    int first_pair, num_pairs;
-    int table;           // where the sequence's block table begins
-};
-
-/// Positions that a pair's row sees, within one chunk: empty where it sees none.
-struct Range {
-    int start, end;
-    __device__ __forceinline__ bool has(int key) const { return key >= start && key < end; }
-};
-
-__device__ __forceinline__ Range keys_of(const AttentionLayer& layer, const AttentionTile& tile, int pair, int chunk) {
-    const int group = layer.num_heads / layer.num_kv_heads;
-    const int position = tile.first_position + (tile.first_pair + pair) / group;
-    const int first = layer.window > 0 ? max(0, position + 1 - layer.window) : 0;
-    const int start = max(first, chunk * CHUNK_KEYS), end = min(position + 1, (chunk + 1) * CHUNK_KEYS);
-    return {start, max(start, end)};
-}
-
-__device__ __forceinline__ int row_of(const AttentionLayer& layer, const AttentionTile& tile, int pair) {
-    return tile.first_row + (tile.first_pair + pair) / (layer.num_heads / layer.num_kv_heads);
-}
-
-__device__ __forceinline__ int head_of(const AttentionLayer& layer, const AttentionTile& tile, int kv_head, int pair) {
-    const int group = layer.num_heads / layer.num_kv_heads;
-    return kv_head * group + (tile.first_pair + pair) % group;
-}
-
-/// Stores K and V of one row, `[num_kv_heads, head_dim]`, in a slot.
-__device__ __forceinline__ void store_kv(
-    uint32_t to, int num_kv_heads, int head_dim, const float* k, const float* v, uint16_t* to_k, uint16_t* to_v) {
-    const size_t block = to / BLOCK_TOKENS, slot = to % BLOCK_TOKENS;
-    for (int i = threadIdx.x; i < num_kv_heads * head_dim; i += blockDim.x) {
-        const size_t head = block * num_kv_heads + i / head_dim, d = i % head_dim;
-        to_k[(head * head_dim + d) * BLOCK_TOKENS + slot] = to_half_saturating(k[i]);
-        to_v[(head * BLOCK_TOKENS + slot) * head_dim + d] = to_half_saturating(v[i]);
-    }
-}
-
 template <int P>
-struct Shared {
+struct ChunkShared {
     float p[CHUNK_KEYS][P];
     float warp_max[8][P];
     float max[P], sum[P];            // of the chunk
@@ -75,7 +18,7 @@ struct Shared {
 
 /// Adds `p·v` of one key to the pairs `first..first + N` that see it.
 template <int P, int N, bool CHECKED>
-__device__ __forceinline__ void add_value(const Shared<P>& shared, int key, float v, int first, float (&o)[P]) {
+__device__ __forceinline__ void add_value(const ChunkShared<P>& shared, int key, float v, int first, float (&o)[P]) {
     const float* p = &shared.p[key % CHUNK_KEYS][first];
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -86,8 +29,10 @@ __device__ __forceinline__ void add_value(const Shared<P>& shared, int key, floa
 /// `o[i] += p·v` over `range`, keys ascending, pairs `first..first + N`; `CHECKED` asks of each pair whether it sees the key.
 template <int P, int N, bool CHECKED>
 __device__ __forceinline__ void add_values(
-    const Shared<P>& shared, const AttentionLayer& layer, int kv_head, int d, int first, Range range, float (&o)[P]) {
+    const ChunkShared<P>& shared, const AttentionLayer& layer, const uint16_t* staged, int kv_head, int d, int first,
+    Range range, float (&o)[P]) {
     const auto values_of = [&](int key) {
+        if (staged) return staged + key % CHUNK_KEYS * layer.head_dim + d;
         const size_t block = (size_t)shared.blocks[key % CHUNK_KEYS / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
         return layer.v + (block * BLOCK_TOKENS + key % BLOCK_TOKENS) * layer.head_dim + d;
     };
@@ -101,7 +46,7 @@ __device__ __forceinline__ void add_values(
         const uint16_t* from = values_of(key);
         uint16_t v[BLOCK_TOKENS];
 #pragma unroll
-        for (int i = 0; i < BLOCK_TOKENS; i++) v[i] = __ldg(from + i * layer.head_dim);
+        for (int i = 0; i < BLOCK_TOKENS; i++) v[i] = from[i * layer.head_dim];
 #pragma unroll
         for (int i = 0; i < BLOCK_TOKENS; i++) add_value<P, N, CHECKED>(shared, key + i, half_at(&v[i]), first, o);
     }
@@ -112,22 +57,57 @@ __device__ __forceinline__ void add_values(
 
 template <int P, int N>
 __device__ __forceinline__ void chunk_values(
-    const Shared<P>& shared, const AttentionLayer& layer, int kv_head, int d, int first, Range all, Range common,
-    float (&o)[P]) {
+    const ChunkShared<P>& shared, const AttentionLayer& layer, const uint16_t* staged, int kv_head, int d, int first,
+    Range all, Range common, float (&o)[P]) {
 #pragma unroll
     for (int i = 0; i < N; i++) o[i] = 0.0f;
-    add_values<P, N, true>(shared, layer, kv_head, d, first, {all.start, common.start}, o);
-    add_values<P, N, false>(shared, layer, kv_head, d, first, common, o);
-    add_values<P, N, true>(shared, layer, kv_head, d, first, {common.end, all.end}, o);
+    add_values<P, N, true>(shared, layer, staged, kv_head, d, first, {all.start, common.start}, o);
+    add_values<P, N, false>(shared, layer, staged, kv_head, d, first, common, o);
+    add_values<P, N, true>(shared, layer, staged, kv_head, d, first, {common.end, all.end}, o);
+}
+
+/// Asks for the blocks of a chunk in shared memory, keys then values: a warp two blocks. What earlier passes wrote is
+/// asked for before the kernel waits for the one that stores this pass's rows.
+__device__ __forceinline__ void stage_chunk(
+    const AttentionLayer& layer, const AttentionTile& tile, const uint32_t* table, int kv_head, int chunk, int first_key,
+    int num_blocks, uint16_t* keys, uint16_t* values, uint64_t* arrived) {
+#if ASSAY_HOPPER
+    const int first = max(first_key / BLOCK_TOKENS, chunk * (CHUNK_KEYS / BLOCK_TOKENS));
+    const int end = min(num_blocks, (chunk + 1) * (CHUNK_KEYS / BLOCK_TOKENS));
+    const uint32_t barrier = shared_address(arrived), bytes = layer.head_dim * BLOCK_TOKENS * sizeof(uint16_t);
+    if (threadIdx.x == 0) {
+        barrier_init(barrier, 1);
+        barrier_fence();
+        barrier_expect(barrier, (end - first) * 2 * bytes);
+    }
+    __syncthreads();
+    const auto ask = [&](bool is_old) {
+        if (threadIdx.x % 32 != 0) return;
+        for (int i = 0; i < 2; i++) {
+            const int within = threadIdx.x / 32 * 2 + i, index = chunk * (CHUNK_KEYS / BLOCK_TOKENS) + within;
+            if (index < first || index >= end || (index < tile.first_position / BLOCK_TOKENS) != is_old) continue;
+            const size_t from = ((size_t)table[index] * layer.num_kv_heads + kv_head) * layer.head_dim * BLOCK_TOKENS;
+            const int to = within * layer.head_dim * BLOCK_TOKENS;
+            bulk_copy(shared_address(keys + to), layer.k + from, bytes, barrier);
+            bulk_copy(shared_address(values + to), layer.v + from, bytes, barrier);
+        }
+    };
+    ask(true);
+    begin();
+    ask(false);
+#endif
 }
 
 /// Scratch of split chunks: `sums` `[row][head][chunk]` of (maximum, sum), `values` `[row][head][chunk][head_dim]`.
-template <int P, bool SPLIT>
+template <int P, bool SPLIT, bool STAGED>
 __device__ __forceinline__ void attention(
     const AttentionLayer& layer, const AttentionTile* tiles, const uint32_t* tables, const float* q, int num_chunks,
     float2* sums, float* values, float* out) {
-    extern __shared__ float q_scaled[];  // [head_dim][P]
-    __shared__ Shared<P> shared;
+    extern __shared__ __align__(128) uint8_t shared_bytes[];
+    float* const q_scaled = (float*)shared_bytes;  // [head_dim][P], then the staged chunk
+    __shared__ ChunkShared<P> shared;
+    __shared__ uint64_t arrived;
+    if (!STAGED) begin();
     const AttentionTile tile = tiles[blockIdx.x];
     const int kv_head = blockIdx.y, head_dim = layer.head_dim;
     const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
@@ -141,6 +121,13 @@ __device__ __forceinline__ void attention(
         if ((int)blockIdx.z < chunk || (int)blockIdx.z >= end_chunk) return;
         chunk = blockIdx.z;
         end_chunk = chunk + 1;
+    }
+    uint16_t* const staged = (uint16_t*)(q_scaled + head_dim * P);
+    const uint16_t* const values_at = STAGED ? staged + CHUNK_KEYS * head_dim : nullptr;
+    if (STAGED) {
+        const int num_blocks = last_position / BLOCK_TOKENS + 1;
+        stage_chunk(
+            layer, tile, table, kv_head, chunk, first_key, num_blocks, staged, staged + CHUNK_KEYS * head_dim, &arrived);
     }
 
     for (int i = thread; i < head_dim * P; i += blockDim.x) {
@@ -191,6 +178,9 @@ __device__ __forceinline__ void attention(
         if (all.start >= all.end) continue;
         if (common.start >= common.end) common = {all.start, all.start};
 
+#if ASSAY_HOPPER
+        if (STAGED) barrier_wait(shared_address(&arrived), 0);
+#endif
         // 1. Scores of this thread's key
         float s[P];
 #pragma unroll
@@ -198,12 +188,14 @@ __device__ __forceinline__ void attention(
         const int key = chunk * CHUNK_KEYS + thread;
         if (all.has(key)) {
             const size_t block = (size_t)shared.blocks[thread / BLOCK_TOKENS] * layer.num_kv_heads + kv_head;
-            const uint16_t* k = layer.k + block * head_dim * BLOCK_TOKENS + key % BLOCK_TOKENS;
+            const uint16_t* k = STAGED ? staged + thread / BLOCK_TOKENS * head_dim * BLOCK_TOKENS
+                                       : layer.k + block * head_dim * BLOCK_TOKENS;
+            k += key % BLOCK_TOKENS;
             // head_dim is a multiple of 16: all loads of sixteen elements before the first use.
             for (int start = 0; start < head_dim; start += 16) {
                 uint16_t values[16];
 #pragma unroll
-                for (int i = 0; i < 16; i++) values[i] = __ldg(k + (start + i) * BLOCK_TOKENS);
+                for (int i = 0; i < 16; i++) values[i] = k[(start + i) * BLOCK_TOKENS];
 #pragma unroll
                 for (int i = 0; i < 16; i++) {
                     const float value = half_at(&values[i]);
@@ -258,11 +250,11 @@ __device__ __forceinline__ void attention(
         float o[P];
         if (has_values) {
             switch (pairs_per_group) {
-                case 1: chunk_values<P, 1>(shared, layer, kv_head, d, first, all, common, o); break;
-                case 2: chunk_values<P, (P < 2 ? P : 2)>(shared, layer, kv_head, d, first, all, common, o); break;
-                case 4: chunk_values<P, (P < 4 ? P : 4)>(shared, layer, kv_head, d, first, all, common, o); break;
-                case 8: chunk_values<P, (P < 8 ? P : 8)>(shared, layer, kv_head, d, first, all, common, o); break;
-                default: chunk_values<P, P>(shared, layer, kv_head, d, first, all, common, o); break;
+                case 1: chunk_values<P, 1>(shared, layer, values_at, kv_head, d, first, all, common, o); break;
+                case 2: chunk_values<P, (P < 2 ? P : 2)>(shared, layer, values_at, kv_head, d, first, all, common, o); break;
+                case 4: chunk_values<P, (P < 4 ? P : 4)>(shared, layer, values_at, kv_head, d, first, all, common, o); break;
+                case 8: chunk_values<P, (P < 8 ? P : 8)>(shared, layer, values_at, kv_head, d, first, all, common, o); break;
+                default: chunk_values<P, P>(shared, layer, values_at, kv_head, d, first, all, common, o); break;
             }
         }
 
@@ -332,6 +324,7 @@ __device__ __forceinline__ void attention(
 extern "C" __global__ void attention_join(
     assay::AttentionLayer layer, const uint32_t* positions, int num_chunks, const float2* sums, const float* values,
     float* out, assay::Integers integers) {
+    assay::begin();
     using namespace assay;
     const int row = blockIdx.y, n = layer.num_heads * layer.head_dim, position = positions[row];
     const int at = blockIdx.x * 256 + threadIdx.x * 8, head = at / layer.head_dim, d = at % layer.head_dim;
@@ -367,20 +360,34 @@ extern "C" __global__ void attention_join(
     if (integers.words) quantize_step(o, row, blockIdx.x, n, integers);
 }
 
-/// Stores K and V of every row: slots[row] = block·16 + position mod 16.
+/// Stores K and V of every row: slots[row] = block·16 + position mod 16; grid (key/value heads, rows).
 extern "C" __global__ void kv_write(
     uint16_t* to_k, uint16_t* to_v, int num_kv_heads, int head_dim, const uint32_t* slots, const float* k, const float* v) {
-    const size_t row = (size_t)blockIdx.x * num_kv_heads * head_dim;
-    assay::store_kv(slots[blockIdx.x], num_kv_heads, head_dim, k + row, v + row, to_k, to_v);
+    assay::begin();
+    const size_t at = ((size_t)blockIdx.y * num_kv_heads + blockIdx.x) * head_dim;
+    assay::store_head(slots[blockIdx.y], blockIdx.x, num_kv_heads, head_dim, k + at, v + at, to_k, to_v);
 }
 
-#define ASSAY_ATTENTION(NAME, P, SPLIT)                                                                            \
+#define ASSAY_ATTENTION(NAME, P, SPLIT, STAGED)                                                                            \
     extern "C" __global__ void __launch_bounds__(256) attention_##NAME##_##P(                                      \
         assay::AttentionLayer layer, const assay::AttentionTile* tiles, const uint32_t* tables, const float* q,    \
         int num_chunks, float2* sums, float* values, float* out) {                                                 \
-        assay::attention<P, SPLIT>(layer, tiles, tables, q, num_chunks, sums, values, out);                        \
+        assay::attention<P, SPLIT, STAGED>(layer, tiles, tables, q, num_chunks, sums, values, out);                        \
     }
-ASSAY_ATTENTION(split, 4, true)
-ASSAY_ATTENTION(split, 8, true)
-ASSAY_ATTENTION(split, 16, true)
-ASSAY_ATTENTION(whole, 16, false)
+ASSAY_ATTENTION(split, 4, true, false)
+ASSAY_ATTENTION(split, 8, true, false)
+ASSAY_ATTENTION(split, 16, true, false)
+ASSAY_ATTENTION(whole, 16, false, false)
+// Launched on compute capability 9.0 only.
+ASSAY_ATTENTION(staged, 4, true, ASSAY_HOPPER)
+ASSAY_ATTENTION(staged, 8, true, ASSAY_HOPPER)
+ASSAY_ATTENTION(staged, 16, true, ASSAY_HOPPER)
+
+#define ASSAY_ATTENTION_WIDE(HEAD_DIM)                                                                             \
+    extern "C" __global__ void __launch_bounds__(256, 2) attention_wide_##HEAD_DIM(                                \
+        assay::AttentionLayer layer, const assay::AttentionTile* tiles, const uint32_t* tables, const float* q,    \
+        float* out) {                                                                                              \
+        assay::attention_wide<HEAD_DIM>(layer, tiles, tables, q, out);                                             \
+    }
+ASSAY_ATTENTION_WIDE(64)
+ASSAY_ATTENTION_WIDE(128)

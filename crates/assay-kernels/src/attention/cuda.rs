@@ -13,6 +13,14 @@ use crate::rope::cuda::DeviceRopeTable;
 /// Longest head: a thread is an element of it.
 pub const MAX_HEAD_DIM: usize = 256;
 
+/// Pairs of (row, query head) of the widest tiles.
+const WIDE_PAIRS: usize = 64;
+/// Shared memory of those kernels, for heads of 64 and of 128 (`WideShared`).
+const WIDE_BYTES: [usize; 2] = [94_144, 110_528];
+
+/// Longest head of which a chunk is staged.
+const MAX_STAGED_DIM: usize = 128;
+
 /// Keys and values of one layer, in the storage order of the CPU's layer.
 #[derive(Debug)]
 pub struct DeviceKvLayer {
@@ -171,12 +179,19 @@ impl DeviceSpans {
         let Heads {
             group,
             num_kv_heads,
+            head_dim,
         } = heads;
         // Few rows: every chunk is a block of threads of its own, or most of the device would idle.
         let is_split = self.num_rows * num_kv_heads < 4 * cuda.num_multiprocessors();
+        // Tiles of 64 pairs take two thirds of the time of others, where there are enough for the device.
+        let is_wide = cuda.is_hopper()
+            && matches!(head_dim, 64 | 128)
+            && (self.num_rows * group).div_ceil(WIDE_PAIRS) * num_kv_heads
+                >= cuda.num_multiprocessors();
         let pairs = match (is_split, group) {
             (true, ..=4) => 4,
             (true, ..=8) => 8,
+            (false, _) if is_wide => WIDE_PAIRS,
             _ => 16,
         };
         let mut tiles = Vec::new();
@@ -213,6 +228,7 @@ struct Heads {
     /// Query heads of a KV head.
     group: usize,
     num_kv_heads: usize,
+    head_dim: usize,
 }
 
 /// How attention over some rows is launched.
@@ -260,6 +276,14 @@ unsafe impl DeviceRepr for Layer {}
 
 const _: () = assert!(size_of::<Layer>() == 48 && size_of::<*const c_void>() == 8);
 
+/// A block of threads for each head of each row.
+fn heads_of_rows(num_heads: usize, num_rows: usize) -> Grid {
+    Grid {
+        blocks: [num_heads, num_rows, 1],
+        ..Grid::new(0, 64)
+    }
+}
+
 /// Stores K (after RoPE) and V of every row, `[num_rows, num_kv_heads, head_dim]` each, as f16.
 ///
 /// # Panics
@@ -281,7 +305,7 @@ pub fn kv_write(
     // SAFETY: a row's slot lies in the layer, whose blocks hold every head, and k and v have the rows.
     unsafe {
         launch!(
-            cuda, kernel, Grid::new(spans.num_rows, 256);
+            cuda, kernel, heads_of_rows(layer.num_kv_heads, spans.num_rows);
             layer.k.ptr(cuda), layer.v.ptr(cuda), layer.num_kv_heads as i32, layer.head_dim as i32,
             spans.slots.ptr(cuda), k.ptr(cuda), v.ptr(cuda),
         );
@@ -323,7 +347,7 @@ pub fn rope_kv_write(
     // have the rows.
     unsafe {
         launch!(
-            cuda, kernel, Grid::new(spans.num_rows, 256);
+            cuda, kernel, heads_of_rows(num_heads + layer.num_kv_heads, spans.num_rows);
             rotation, spans.positions.ptr(cuda), spans.slots.ptr(cuda), num_heads as i32,
             layer.num_kv_heads as i32, layer.head_dim as i32, q.ptr(cuda), k.ptr(cuda), v.ptr(cuda),
             layer.k.ptr(cuda), layer.v.ptr(cuda),
@@ -396,37 +420,66 @@ pub fn attention(
         Heads {
             group,
             num_kv_heads,
+            head_dim,
         },
     );
-    let kernel = match (is_split, pairs) {
-        (true, 4) => &kernels.attention_split_4,
-        (true, 8) => &kernels.attention_split_8,
-        (true, _) => &kernels.attention_split_16,
-        (false, _) => &kernels.attention_whole_16,
-    };
     let parts = match is_split {
         true => spans.num_rows * num_heads * num_chunks,
         false => 0,
     };
     spans.sums.sized(cuda, 2 * parts);
     spans.values.sized(cuda, parts * head_dim);
-    let grid = Grid {
-        blocks: [
-            num_tiles,
-            num_kv_heads,
-            if is_split { num_chunks } else { 1 },
-        ],
-        threads: CHUNK_KEYS,
-        shared_bytes: head_dim * pairs * size_of::<f32>(),
-    };
-    // SAFETY: `Layer` and `Tile` are the kernel's; every row's block table leads to blocks of the layer; q, out and,
-    // where chunks are split, the scratch hold every row, head and chunk.
-    unsafe {
-        launch!(
-            cuda, kernel, grid;
-            described, spans.tiles.ptr(cuda), spans.tables.ptr(cuda), q.ptr(cuda), num_chunks as i32,
-            spans.sums.ptr(cuda), spans.values.ptr(cuda), out.ptr(cuda),
-        );
+    if pairs == WIDE_PAIRS {
+        let (kernel, shared_bytes) = match head_dim {
+            64 => (&kernels.attention_wide_64, WIDE_BYTES[0]),
+            _ => (&kernels.attention_wide_128, WIDE_BYTES[1]),
+        };
+        let grid = Grid {
+            blocks: [num_tiles, num_kv_heads, 1],
+            threads: CHUNK_KEYS,
+            shared_bytes,
+        };
+        // SAFETY: as below.
+        unsafe {
+            launch!(
+                cuda, kernel, grid;
+                described, spans.tiles.ptr(cuda), spans.tables.ptr(cuda), q.ptr(cuda), out.ptr(cuda),
+            );
+        }
+    } else {
+        // A chunk of keys and values in shared memory, where it fits.
+        let is_staged = is_split && cuda.is_hopper() && head_dim <= MAX_STAGED_DIM;
+        let kernel = match (is_split, is_staged, pairs) {
+            (true, true, 4) => &kernels.attention_staged_4,
+            (true, true, 8) => &kernels.attention_staged_8,
+            (true, true, _) => &kernels.attention_staged_16,
+            (true, false, 4) => &kernels.attention_split_4,
+            (true, false, 8) => &kernels.attention_split_8,
+            (true, false, _) => &kernels.attention_split_16,
+            (false, ..) => &kernels.attention_whole_16,
+        };
+        let staged_bytes = match is_staged {
+            true => 2 * CHUNK_KEYS * head_dim * size_of::<u16>(),
+            false => 0,
+        };
+        let grid = Grid {
+            blocks: [
+                num_tiles,
+                num_kv_heads,
+                if is_split { num_chunks } else { 1 },
+            ],
+            threads: CHUNK_KEYS,
+            shared_bytes: head_dim * pairs * size_of::<f32>() + staged_bytes,
+        };
+        // SAFETY: `Layer` and `Tile` are the kernel's; every row's block table leads to blocks of the layer; q, out and,
+        // where chunks are split, the scratch hold every row, head and chunk.
+        unsafe {
+            launch!(
+                cuda, kernel, grid;
+                described, spans.tiles.ptr(cuda), spans.tables.ptr(cuda), q.ptr(cuda), num_chunks as i32,
+                spans.sums.ptr(cuda), spans.values.ptr(cuda), out.ptr(cuda),
+            );
+        }
     }
     if !is_split {
         if let Some(integers) = integers {

@@ -3,8 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig};
+use std::ffi::c_void;
+
+use cudarc::driver::sys::{
+    self, CUdevice_attribute_enum as Attribute, CUfunction_attribute_enum as FunctionAttribute,
+    CUlaunchAttribute, CUlaunchAttributeID_enum as LaunchAttribute, CUlaunchAttributeValue,
+    CUlaunchConfig,
+};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRepr};
 use cudarc::nvrtc::Ptx;
 
 use super::CudaError;
@@ -24,6 +30,8 @@ pub struct Cuda {
     module: Arc<CudaModule>,
     name: String,
     num_multiprocessors: usize,
+    /// Major and minor compute capability.
+    capability: (i32, i32),
     /// How often a buffer has grown, and so moved.
     num_growths: AtomicU64,
     fault: Mutex<Option<CudaError>>,
@@ -75,7 +83,8 @@ impl Cuda {
         let module = context
             .load_module(Ptx::from_binary(fatbin.to_vec()))
             .map_err(CudaError::driver("loading the kernels"))?;
-        let kernels = Kernels::load(&module)?;
+        let is_hopper = (major, minor) == (9, 0);
+        let kernels = Kernels::load(&module, is_hopper)?;
         let num_multiprocessors = context
             .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_err(CudaError::driver("asking its size"))?;
@@ -85,6 +94,7 @@ impl Cuda {
             module,
             name,
             num_multiprocessors: usize::try_from(num_multiprocessors).unwrap_or(1),
+            capability: (major, minor),
             num_growths: AtomicU64::new(0),
             fault: Mutex::new(None),
         }))
@@ -106,11 +116,55 @@ impl Cuda {
         self.num_multiprocessors
     }
 
+    /// Whether the kernels of `*/hopper.cu` run here.
+    pub(crate) fn is_hopper(&self) -> bool {
+        self.capability == (9, 0)
+    }
+
     /// Kernel `name`.
     pub(crate) fn function(&self, name: &str) -> Result<CudaFunction, CudaError> {
         self.module
             .load_function(name)
             .map_err(CudaError::driver("finding a kernel"))
+    }
+
+    /// Kernel `name`, with all the shared memory that a block of threads can have.
+    pub(crate) fn roomy_function(&self, name: &str) -> Result<CudaFunction, CudaError> {
+        let function = self.function(name)?;
+        roomy(&function, ROOMY_SHARED_BYTES)?;
+        Ok(function)
+    }
+
+    /// Asks for `function` on `config` with `arguments`. From compute capability 9.0 on the kernel is brought up while the
+    /// one before it runs; every kernel waits for that one first (`begin()` in `hopper.cuh`).
+    ///
+    /// # Safety
+    /// `arguments` lead to the kernel's, in number, order and type, and every pointer among them to as much memory as the
+    /// kernel touches.
+    pub(crate) unsafe fn launch(
+        &self,
+        function: &CudaFunction,
+        mut config: CUlaunchConfig,
+        arguments: &mut [*mut c_void],
+    ) {
+        let bound = self.stream.context().bind_to_thread();
+        let mut attribute = CUlaunchAttribute {
+            id: LaunchAttribute::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: CUlaunchAttributeValue {
+                programmaticStreamSerializationAllowed: 1,
+            },
+        };
+        config.hStream = self.stream.cu_stream();
+        config.attrs = &raw mut attribute;
+        config.numAttrs = u32::from(self.capability.0 >= 9);
+        let (function, arguments) = (function.cu_function(), arguments.as_mut_ptr());
+        // SAFETY: the caller vouches for the arguments; configuration and attribute outlive the call.
+        let launched = bound.and_then(|()| unsafe {
+            sys::cuLaunchKernelEx(&raw const config, function, arguments, std::ptr::null_mut())
+                .result()
+        });
+        self.note(launched.map_err(CudaError::driver("launching a kernel")));
     }
 
     /// How often a buffer of this device has grown.
@@ -190,34 +244,55 @@ impl Grid {
     }
 
     /// What the driver takes; `None` when there is nothing to do.
-    pub(crate) fn config(self) -> Option<LaunchConfig> {
+    pub(crate) fn config(self) -> Option<CUlaunchConfig> {
         let [x, y, z] = self
             .blocks
             .map(|blocks| u32::try_from(blocks).expect("a grid's side fits 32 bits"));
-        (x > 0 && y > 0 && z > 0).then_some(LaunchConfig {
-            grid_dim: (x, y, z),
-            block_dim: (self.threads as u32, 1, 1),
-            shared_mem_bytes: self.shared_bytes as u32,
+        (x > 0 && y > 0 && z > 0).then_some(CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: self.threads as u32,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: self.shared_bytes as u32,
+            hStream: std::ptr::null_mut(),
+            attrs: std::ptr::null_mut(),
+            numAttrs: 0,
         })
     }
+}
+
+/// Shared memory that a block of threads can have on compute capability 9.0.
+pub(crate) const ROOMY_SHARED_BYTES: usize = 227 << 10;
+
+/// `function`, allowed `bytes` of shared memory beside what it declares.
+pub(super) fn roomy(function: &CudaFunction, bytes: usize) -> Result<(), CudaError> {
+    let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    function
+        .set_attribute(attribute, bytes as i32)
+        .map_err(CudaError::driver("asking for shared memory"))
+}
+
+/// Where the driver finds an argument of a kernel.
+pub(crate) fn argument<T: DeviceRepr>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
 }
 
 /// Asks `cuda` to run `function` on `grid` with the arguments given; an empty grid does nothing.
 ///
 /// # Safety
-/// As `LaunchArgs::launch`: the arguments are the kernel's, in number, order and type, and every pointer leads to as
-/// much memory as the kernel touches.
+/// As [`Cuda::launch`].
 macro_rules! launch {
     ($cuda:expr, $function:expr, $grid:expr; $($argument:expr),+ $(,)?) => {{
         let cuda: &$crate::cuda::Cuda = $cuda;
         if let (false, Some(config)) = (cuda.has_failed(), $grid.config()) {
-            let mut builder = cuda.stream.launch_builder($function);
+            let mut arguments = Vec::new();
             $(
                 let argument = $argument;
-                cudarc::driver::PushKernelArg::arg(&mut builder, &argument);
+                arguments.push($crate::cuda::argument(&argument));
             )+
-            let launched = builder.launch(config);
-            cuda.note(launched.map_err($crate::cuda::CudaError::driver("launching a kernel")));
+            cuda.launch($function, config, &mut arguments);
         }
     }};
 }

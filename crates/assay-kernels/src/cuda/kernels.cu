@@ -5,6 +5,7 @@
 #include "../float_matmul/float_matmul.cu"
 #include "../gelu_mul/gelu_mul.cu"
 #include "../log_softmax/log_softmax.cu"
+#include "../matmul/hopper.cu"
 #include "../matmul/matmul.cu"
 #include "../quantize/quantize.cu"
 #include "../residual/residual.cu"

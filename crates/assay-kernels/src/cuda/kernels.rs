@@ -5,6 +5,7 @@ use std::sync::Arc;
 use assay_formats::DType;
 use cudarc::driver::{CudaFunction, CudaModule};
 
+use super::device::roomy;
 use super::{Cuda, CudaError};
 
 macro_rules! kernels {
@@ -16,12 +17,20 @@ macro_rules! kernels {
         }
 
         impl Kernels {
-            pub(super) fn load(module: &Arc<CudaModule>) -> Result<Self, CudaError> {
-                Ok(Self {
-                    $($name: module
-                        .load_function(stringify!($name))
-                        .map_err(CudaError::driver("finding a kernel"))?,)*
-                })
+            pub(super) fn load(module: &Arc<CudaModule>, is_hopper: bool) -> Result<Self, CudaError> {
+                let find = |name: &str| {
+                    let found = module.load_function(name);
+                    found.map_err(CudaError::driver("finding a kernel"))
+                };
+                let kernels = Self {
+                    $($name: find(stringify!($name))?,)*
+                };
+                if is_hopper {
+                    for kernel in kernels.with_much_shared_memory() {
+                        roomy(kernel, ATTENTION_SHARED_BYTES)?;
+                    }
+                }
+                Ok(kernels)
             }
         }
     };
@@ -32,7 +41,12 @@ kernels! {
     attention_split_4,
     attention_split_8,
     attention_split_16,
+    attention_staged_4,
+    attention_staged_8,
+    attention_staged_16,
     attention_whole_16,
+    attention_wide_64,
+    attention_wide_128,
     exp64_all,
     exp_all,
     gelu_mul,
@@ -55,6 +69,21 @@ kernels! {
     top_k_slices,
 }
 
+/// Shared memory that kernels of attention ask for at most, beside what they declare.
+const ATTENTION_SHARED_BYTES: usize = 160 << 10;
+
+impl Kernels {
+    fn with_much_shared_memory(&self) -> [&CudaFunction; 5] {
+        [
+            &self.attention_staged_4,
+            &self.attention_staged_8,
+            &self.attention_staged_16,
+            &self.attention_wide_64,
+            &self.attention_wide_128,
+        ]
+    }
+}
+
 /// The kernels that read one type of matrix.
 #[derive(Debug)]
 pub(crate) enum MatrixKernels {
@@ -67,6 +96,10 @@ pub(crate) enum MatrixKernels {
         gemv_4: CudaFunction,
         /// Up to 32, all of K in one warp.
         gemm_8: CudaFunction,
+        /// Up to 4, on compute capability 9.0.
+        gemv_stream: Option<CudaFunction>,
+        /// Up to 128, on compute capability 9.0.
+        gemm_wide: Option<CudaFunction>,
     },
     /// Floats, interleaved.
     Floats {
@@ -86,7 +119,14 @@ impl MatrixKernels {
                 matmul: function("float_matmul")?,
             }
         } else {
+            let roomy = |kind: &str, is_there: bool| {
+                let found = is_there.then(|| cuda.roomy_function(&format!("{kind}_{name}")));
+                found.transpose()
+            };
             Self::Blocks {
+                // Offsets of 16 elements have no sums in the layout of the widest kernel.
+                gemm_wide: roomy("gemm_wide", cuda.is_hopper() && dtype != DType::Q2K)?,
+                gemv_stream: roomy("gemv_stream", cuda.is_hopper())?,
                 embed: function("embed")?,
                 gemv_1: function("gemv_1")?,
                 gemv_4: function("gemv_4")?,

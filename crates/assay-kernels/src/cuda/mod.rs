@@ -14,7 +14,7 @@ mod kernels;
 
 pub use buffer::DeviceBuffer;
 pub use device::Cuda;
-pub(crate) use device::{Grid, launch};
+pub(crate) use device::{Grid, ROOMY_SHARED_BYTES, argument, launch};
 pub use error::CudaError;
 pub use golden::{CaseReport, Verdict};
 pub use graph::Recordings;

@@ -8,6 +8,7 @@ namespace assay {
 template <typename Q, typename S>
 __device__ __forceinline__ void embed_blocks(
     const uint8_t* panels, size_t panel_bytes, int k, const uint32_t* token_ids, float* out) {
+    begin();
     const uint32_t id = token_ids[blockIdx.x];
     const uint8_t* panel = panels + (size_t)(id / PANEL_ROWS) * panel_bytes;
     const int row = id % PANEL_ROWS;
@@ -17,14 +18,16 @@ __device__ __forceinline__ void embed_blocks(
         const uint8_t* sub_block = step.quants + (size_t)(within / BLOCK) * Q::SUB_BLOCK_BYTES;
         const float q = (float)((int)quant<Q>(sub_block, row, within % BLOCK) - Q::ZERO_POINT);
         const int j = within / S::SUB_BLOCK;
-        const float w = S::weight(step.section, j, row);
-        out[(size_t)blockIdx.x * k + i] = S::HAS_OFFSET ? fma_rn(q, w, S::offset(step.section, j, row)) : mul(q, w);
+        const typename S::Row of = S::row_of(step.section, row);
+        const float w = S::weight(step.section, j, row, of);
+        out[(size_t)blockIdx.x * k + i] = S::HAS_OFFSET ? fma_rn(q, w, S::offset(step.section, j, row, of)) : mul(q, w);
     }
 }
 
 /// Element (row, k) of a float matrix in groups of 16 rows.
 template <typename E>
 __device__ __forceinline__ void embed_floats(const typename E::Stored* groups, int k, const uint32_t* token_ids, float* out) {
+    begin();
     const uint32_t id = token_ids[blockIdx.x];
     const typename E::Stored* group = groups + (size_t)(id / PANEL_ROWS) * k * PANEL_ROWS + id % PANEL_ROWS;
     for (int i = threadIdx.x; i < k; i += blockDim.x) {

@@ -7,6 +7,7 @@ namespace assay {
 template <typename E>
 __device__ __forceinline__ void float_matmul(
     const typename E::Stored* groups, int n, int k, const float* x, const float* bias, float* out) {
+    begin();
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= n) return;
     const size_t token = blockIdx.y;

@@ -11,5 +11,6 @@ __device__ __forceinline__ float gelu(float x) {
 }  // namespace assay
 
 extern "C" __global__ void gelu_mul(const float* gate, const float* up, float* out, int n, assay::Integers integers) {
+    assay::begin();
     assay::gate_mul(gate, up, out, n, integers, assay::gelu);
 }

@@ -1,4 +1,5 @@
 // The normaliser of rows of logits: maximum, then SUM32 of EXP64 by chunks, then LN64.
+#include "../cuda/hopper.cuh"
 #include "../cuda/numerics.cuh"
 
 namespace assay {
@@ -9,6 +10,7 @@ constexpr int MAX_LOGITS = 8192;  // behind one partial maximum
 
 /// Partial maxima, NaN if any is NaN: `[row][slice]` of 8,192 logits; grid (slices, rows), 256 threads.
 extern "C" __global__ void log_softmax_max(const float* logits, int vocab_size, float* maxima) {
+    assay::begin();
     using namespace assay;
     __shared__ float parts[8];
     const float* row = logits + (size_t)blockIdx.y * vocab_size;
@@ -27,6 +29,7 @@ extern "C" __global__ void log_softmax_max(const float* logits, int vocab_size, 
 /// Chunk sums, `[row][chunk]`; a warp a chunk, grid (chunks / 8, rows), 256 threads. The row's maximum goes to `max`.
 extern "C" __global__ void log_softmax_sums(
     const float* logits, int vocab_size, const float* maxima, int num_slices, float* max, double* sums) {
+    assay::begin();
     using namespace assay;
     float largest = f32(0xFF800000);
     for (int i = 0; i < num_slices; i++) largest = max_or_nan(largest, maxima[blockIdx.y * num_slices + i]);
@@ -46,6 +49,7 @@ extern "C" __global__ void log_softmax_sums(
 
 /// `LN64(Z)` of each row; a thread a row. Meaningless where the maximum is not finite.
 extern "C" __global__ void log_softmax_finish(const double* sums, int num_chunks, int num_rows, double* ln_z) {
+    assay::begin();
     using namespace assay;
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= num_rows) return;

@@ -5,15 +5,18 @@
 use assay_formats::DType;
 use cudarc::driver::{CudaFunction, DeviceRepr};
 
-use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, MatrixKernels, launch};
-use crate::quantize::cuda::{DeviceActivations, TILE_TOKENS};
+use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, MatrixKernels, ROOMY_SHARED_BYTES, launch};
+use crate::quantize::cuda::{DeviceActivations, GROUP_TOKENS, TILE_TOKENS};
 
+use super::formats::packed_format;
 use super::packed::{LAYOUT_VERSION, PackedMatrix};
 use super::quants::{BLOCK, PANEL_ROWS};
 
 // `layout.cuh` describes this layout and no other.
 const _: () = assert!(LAYOUT_VERSION == 1);
 
+/// 32-blocks of 256 elements.
+const BLOCKS_PER_STEP: usize = 8;
 /// Shared memory that a block of threads has without asking for more.
 const SHARED_BYTES: usize = 48 << 10;
 
@@ -27,6 +30,8 @@ pub struct DeviceMatrix {
     bytes: DeviceBuffer<u8>,
     /// Bytes of 16 rows.
     panel_bytes: usize,
+    /// Bytes of 256 elements of them; 0 of a float matrix.
+    step_bytes: usize,
 }
 
 impl DeviceMatrix {
@@ -46,6 +51,8 @@ impl DeviceMatrix {
             k,
             kernels: MatrixKernels::find(cuda, matrix.dtype(), is_float)?,
             panel_bytes: bytes.len() / n.div_ceil(PANEL_ROWS),
+            step_bytes: packed_format(matrix.dtype())
+                .map_or(0, |format| format.panel_bytes(BLOCKS_PER_STEP)),
             bytes,
         })
     }
@@ -103,6 +110,13 @@ pub struct Product<'a> {
     pub out: &'a mut DeviceBuffer<f32>,
 }
 
+/// Whether a product replaces what `out` holds or is added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Store {
+    Replace,
+    Add,
+}
+
 /// Matrices of one launch at most.
 const MAX_TARGETS: usize = 3;
 
@@ -115,6 +129,7 @@ struct Targets {
     out: [u64; MAX_TARGETS],
     n: [i32; MAX_TARGETS],
     end_panel: [i32; MAX_TARGETS],
+    adds: i32,
 }
 
 // SAFETY: addresses and numbers in C order, as the kernels declare them.
@@ -156,7 +171,9 @@ pub fn matmul(
             .count();
         let (group, others) = rest.split_at_mut(alike);
         match &group[0].w.kernels {
-            MatrixKernels::Blocks { .. } => multiply_blocks(cuda, rows.len(), quantized, group),
+            MatrixKernels::Blocks { .. } => {
+                multiply_blocks(cuda, rows.len(), quantized, group, Store::Replace);
+            }
             MatrixKernels::Floats { matmul, .. } => {
                 for product in group {
                     multiply_floats(cuda, matmul, rows, product);
@@ -167,29 +184,57 @@ pub fn matmul(
     }
 }
 
+/// Adds `W·x (+ bias)` of a quantised matrix to what the product's `out` holds.
+///
+/// # Panics
+/// As [`matmul`], and if the matrix takes no integers.
+pub fn matmul_add(cuda: &Cuda, quantized: &DeviceActivations, product: Product<'_>) {
+    let Product { w, bias, out } = &product;
+    assert!(w.takes_integers(), "a matrix of blocks");
+    assert_eq!(quantized.k(), w.k, "shape of the integers");
+    let num_tokens = quantized.num_tokens();
+    assert_eq!(out.len(), num_tokens * w.n, "length of the output");
+    assert!(
+        bias.is_none_or(|bias| bias.len() == w.n),
+        "length of the bias"
+    );
+    multiply_blocks(
+        cuda,
+        num_tokens * w.k,
+        quantized,
+        &mut [product],
+        Store::Add,
+    );
+}
+
 /// Products of one to three quantised matrices of one type; shapes are checked.
 fn multiply_blocks(
     cuda: &Cuda,
     len: usize,
     quantized: &DeviceActivations,
     products: &mut [Product<'_>],
+    store: Store,
 ) {
     let w = products[0].w;
     let MatrixKernels::Blocks {
         gemv_1,
         gemv_4,
         gemm_8,
+        gemv_stream,
+        gemm_wide,
         ..
     } = &w.kernels
     else {
         return;
     };
     let (k, num_tokens) = (w.k, len / w.k);
-    let panels_of = |product: &Product<'_>| product.w.n.div_ceil(PANEL_ROWS);
-    let mut targets = Targets::default();
+    let mut targets = Targets {
+        adds: i32::from(store == Store::Add),
+        ..Targets::default()
+    };
     let mut end_panel = 0;
     for (i, product) in products.iter().enumerate() {
-        end_panel += panels_of(product);
+        end_panel += product.w.n.div_ceil(PANEL_ROWS);
         targets.panels[i] = product.w.bytes.ptr(cuda);
         targets.bias[i] = product.bias.map_or(0, |bias| bias.ptr(cuda));
         targets.out[i] = product.out.ptr(cuda);
@@ -200,37 +245,38 @@ fn multiply_blocks(
         targets.end_panel[i] = end_panel as i32;
     }
     let integers = quantized.integers(cuda);
-    let plan = Plan::new(k, end_panel, num_tokens);
-    let (panel_bytes, k, num_tokens) = (w.panel_bytes, k as i32, num_tokens as i32);
-    let gemv = |kernel, grid: Grid| {
+    let steps = (k / BLOCK).div_ceil(BLOCKS_PER_STEP);
+    let (panel_bytes, k, tokens) = (w.panel_bytes, k as i32, num_tokens as i32);
+    if let (Some(kernel), 1..=TILE_TOKENS) = (gemv_stream, num_tokens) {
+        let (plan, grid) = StreamPlan::new(cuda, w.step_bytes, steps, end_panel, num_tokens);
         // SAFETY: the panels are those of `[n, k]` matrices of the kernel's type, the integers were made for
-        // `num_tokens` rows of `k` in whole tiles, outputs and biases have the lengths that `matmul` checked.
-        unsafe { launch!(cuda, kernel, grid; targets, panel_bytes, k, num_tokens, integers) };
-    };
-    match plan {
-        Plan::Gemv1(grid) => gemv(gemv_1, grid),
-        Plan::Gemv4(grid) => gemv(gemv_4, grid),
-        Plan::Gemm8 => {
-            for (i, product) in products.iter().enumerate() {
-                let grid = Grid {
-                    blocks: [
-                        panels_of(product).div_ceil(GEMM_WARPS),
-                        (num_tokens as usize).div_ceil(8 * TILE_TOKENS),
-                        1,
-                    ],
-                    ..Grid::new(0, 32 * GEMM_WARPS)
-                };
-                // SAFETY: as above.
-                unsafe {
-                    launch!(
-                        cuda, gemm_8, grid;
-                        targets.panels[i], panel_bytes, targets.n[i], k, num_tokens, integers,
-                        targets.bias[i], targets.out[i],
-                    );
-                }
-            }
+        // `num_tokens` rows of `k` in whole tiles, outputs and biases have the lengths that the callers checked.
+        unsafe {
+            launch!(cuda, kernel, grid; targets, panel_bytes, k, tokens, integers, plan);
         }
+        return;
     }
+    let few = gemv_grid(steps, end_panel, num_tokens, 1, 16);
+    let some = gemv_grid(steps, end_panel, num_tokens, 4, 8);
+    let (kernel, grid) = if num_tokens <= TILE_TOKENS && few.shared_bytes <= SHARED_BYTES {
+        (gemv_1, few)
+    } else if num_tokens <= 4 * TILE_TOKENS && some.shared_bytes <= SHARED_BYTES {
+        (gemv_4, some)
+    } else if let Some(kernel) = gemm_wide {
+        (kernel, wide_grid(w.step_bytes, end_panel, num_tokens))
+    } else {
+        let grid = Grid {
+            blocks: [
+                end_panel.div_ceil(GEMM_WARPS),
+                num_tokens.div_ceil(8 * TILE_TOKENS),
+                1,
+            ],
+            ..Grid::new(0, 32 * GEMM_WARPS)
+        };
+        (gemm_8, grid)
+    };
+    // SAFETY: as above.
+    unsafe { launch!(cuda, kernel, grid; targets, panel_bytes, k, tokens, integers) };
 }
 
 /// The product of a float matrix; shapes are checked.
@@ -256,33 +302,91 @@ fn multiply_floats(
     }
 }
 
-/// Warps of a block of threads that multiplies many rows; a panel each.
+/// Warps of a block of threads that multiplies many rows, on cards that have nothing better; a panel each.
 const GEMM_WARPS: usize = 4;
 
-/// Which kernel multiplies, and with how many threads. Never moves a bit.
-enum Plan {
-    Gemv1(Grid),
-    Gemv4(Grid),
-    Gemm8,
+// ---- Which kernel multiplies, and with how many threads. Never moves a bit. ----
+
+/// Threads of `gemv`: a block for each panel and `tiles` tiles.
+fn gemv_grid(steps: usize, panels: usize, num_tokens: usize, tiles: usize, warps: usize) -> Grid {
+    Grid {
+        blocks: [panels, num_tokens.div_ceil(tiles * TILE_TOKENS), 1],
+        threads: 32 * steps.min(warps),
+        // The sums of every 256-block: two floats a lane and tile.
+        shared_bytes: steps * tiles * 32 * 8,
+    }
 }
 
-impl Plan {
-    fn new(k: usize, panels: usize, num_tokens: usize) -> Self {
-        let steps = (k / BLOCK).div_ceil(8);
-        let gemv = |tiles: usize, warps: usize| Grid {
-            blocks: [panels, num_tokens.div_ceil(tiles * TILE_TOKENS), 1],
-            threads: 32 * steps.min(warps),
-            // The sums of every 256-block: two floats a lane and tile.
-            shared_bytes: steps * tiles * 32 * 8,
+/// Warps of `gemm_wide`; a panel each.
+const WIDE_WARPS: usize = 8;
+/// Its shared memory without rings (`GemmShared`), and 256-blocks of a warp's ring.
+const WIDE_BYTES: usize = 141_504;
+const WIDE_SLOTS: usize = 2;
+
+/// Threads of `gemm_wide`: a block for eight panels and a group of tokens.
+fn wide_grid(step_bytes: usize, panels: usize, num_tokens: usize) -> Grid {
+    let shared_bytes = WIDE_BYTES + WIDE_WARPS * WIDE_SLOTS * step_bytes;
+    debug_assert!(shared_bytes <= ROOMY_SHARED_BYTES);
+    Grid {
+        blocks: [
+            num_tokens.div_ceil(GROUP_TOKENS),
+            panels.div_ceil(WIDE_WARPS),
+            1,
+        ],
+        threads: 32 * WIDE_WARPS,
+        shared_bytes,
+    }
+}
+
+/// Warps of `gemv_stream`.
+const STREAM_WARPS: usize = 8;
+/// Shared memory of all rings on a multiprocessor.
+const STREAM_RING_BYTES: usize = 170 << 10;
+/// Shared memory of a block's sums.
+const STREAM_PARTS_BYTES: usize = 12 << 10;
+/// 256 elements of 16 rows in so many bytes are few.
+const STREAM_SMALL_STEP: usize = 2560;
+
+/// `StreamPlan` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct StreamPlan {
+    slots: i32,
+    batch_panels: i32,
+}
+
+// SAFETY: two numbers in C order, as the kernels declare them.
+unsafe impl DeviceRepr for StreamPlan {}
+
+impl StreamPlan {
+    /// How up to four tokens stream `panels` panels of `steps` 256-blocks.
+    fn new(
+        cuda: &Cuda,
+        step_bytes: usize,
+        steps: usize,
+        panels: usize,
+        num_tokens: usize,
+    ) -> (Self, Grid) {
+        // Two blocks of threads a multiprocessor, or three where rings are small and every block gets a panel or more.
+        let multiprocessors = cuda.num_multiprocessors();
+        let blocks = match step_bytes <= STREAM_SMALL_STEP && panels > 2 * multiprocessors {
+            true => 3,
+            false => 2,
         };
-        let few = gemv(1, 16);
-        let some = gemv(4, 8);
-        if num_tokens <= TILE_TOKENS && few.shared_bytes <= SHARED_BYTES {
-            Self::Gemv1(few)
-        } else if num_tokens <= 16 && some.shared_bytes <= SHARED_BYTES {
-            Self::Gemv4(some)
-        } else {
-            Self::Gemm8
-        }
+        let slots = (STREAM_RING_BYTES / (blocks * STREAM_WARPS * step_bytes)).clamp(2, 4);
+        // Sums of a panel, in two batches.
+        let panel_parts = 2 * steps * num_tokens * PANEL_ROWS * size_of::<f32>();
+        let batch_panels = (STREAM_PARTS_BYTES / panel_parts).clamp(1, 64usize.div_ceil(steps));
+        let plan = Self {
+            slots: slots as i32,
+            batch_panels: batch_panels as i32,
+        };
+        let grid = Grid {
+            blocks: [panels.min(blocks * multiprocessors), 1, 1],
+            threads: 32 * STREAM_WARPS,
+            shared_bytes: STREAM_WARPS * slots * (step_bytes + size_of::<u64>())
+                + batch_panels * panel_parts,
+        };
+        (plan, grid)
     }
 }

@@ -2,6 +2,7 @@
 // it is steps of 256 elements, each a section of scales and then sub-blocks of 32 elements.
 #pragma once
 
+#include "../cuda/hopper.cuh"
 #include "../cuda/numerics.cuh"
 
 namespace assay {
@@ -13,6 +14,12 @@ constexpr int BLOCKS_PER_STEP = 8;
 /// A quad (four consecutive elements of a row, a byte each) and the next.
 struct Pair {
     uint32_t even, odd;
+};
+
+/// Where a panel lies: an address in global memory is a pointer, one in shared memory this.
+struct Shared {
+    uint32_t address;
+    __device__ __forceinline__ Shared operator+(int bytes) const { return {address + (uint32_t)bytes}; }
 };
 
 /// A word of a panel. Volatile, so that loads written early are issued early: the panel streams from memory.
@@ -33,6 +40,21 @@ __device__ __forceinline__ float half_of(const uint8_t* vector, int row) {
     asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(bits) : "l"(vector + 2 * row));
     return __half2float(__ushort_as_half(bits));
 }
+__device__ __forceinline__ uint32_t word_at(Shared at) {
+    uint32_t word;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(at.address));
+    return word;
+}
+__device__ __forceinline__ uint32_t byte_at(Shared at) {
+    uint32_t byte;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(byte) : "r"(at.address));
+    return byte;
+}
+__device__ __forceinline__ float half_of(Shared vector, int row) {
+    uint16_t bits;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(vector.address + 2 * row));
+    return __half2float(__ushort_as_half(bits));
+}
 __device__ __forceinline__ uint32_t byte_of(uint32_t word, int byte) { return word >> (8 * byte) & 0xFF; }
 
 // ---- Quants: `pair(sub_block, row, i)` gives quads 2i and 2i+1 of a row, unsigned, i in 0..4. ----
@@ -40,7 +62,8 @@ __device__ __forceinline__ uint32_t byte_of(uint32_t word, int byte) { return wo
 template <int ZERO>
 struct U8 {
     static constexpr int SUB_BLOCK_BYTES = 512, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         return {word_at(s + 128 * i + 4 * row), word_at(s + 128 * i + 64 + 4 * row)};
     }
 };
@@ -48,7 +71,8 @@ struct U8 {
 template <int ZERO>
 struct U4 {
     static constexpr int SUB_BLOCK_BYTES = 256, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         const uint32_t nibbles = word_at(s + 64 * i + 4 * row);
         return {nibbles & 0x0F0F0F0Fu, nibbles >> 4 & 0x0F0F0F0Fu};
     }
@@ -57,7 +81,8 @@ struct U4 {
 template <int ZERO>
 struct U5 {
     static constexpr int SUB_BLOCK_BYTES = 320, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         const Pair low = U4<0>::pair(s, row, i);
         // Bits 2i and 2i+1 of each byte are the fifth bits.
         const uint32_t plane = word_at(s + 256 + 4 * row) >> (2 * i);
@@ -68,7 +93,8 @@ struct U5 {
 template <int ZERO>
 struct U6 {
     static constexpr int SUB_BLOCK_BYTES = 384, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         const Pair low = U4<0>::pair(s, row, i);
         const uint32_t plane = word_at(s + 256 + 64 * (i / 2) + 4 * row) >> (4 * (i % 2));
         return {low.even | (plane & 0x03030303u) << 4, low.odd | (plane >> 2 & 0x03030303u) << 4};
@@ -78,7 +104,8 @@ struct U6 {
 template <int ZERO>
 struct U2 {
     static constexpr int SUB_BLOCK_BYTES = 128, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         const uint32_t bits = word_at(s + 64 * (i / 2) + 4 * row) >> (4 * (i % 2));
         return {bits & 0x03030303u, bits >> 2 & 0x03030303u};
     }
@@ -87,7 +114,8 @@ struct U2 {
 template <int ZERO>
 struct U3 {
     static constexpr int SUB_BLOCK_BYTES = 192, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         const Pair low = U2<0>::pair(s, row, i);
         const uint32_t plane = word_at(s + 128 + 4 * row) >> (2 * i);
         return {low.even | (plane & 0x01010101u) << 2, low.odd | (plane >> 1 & 0x01010101u) << 2};
@@ -111,7 +139,8 @@ __device__ __forceinline__ uint32_t look_up(uint32_t indices) {
 template <typename Indices, int ZERO, uint32_t A, uint32_t B, uint32_t C, uint32_t D>
 struct LookUp {
     static constexpr int SUB_BLOCK_BYTES = Indices::SUB_BLOCK_BYTES, ZERO_POINT = ZERO;
-    static __device__ __forceinline__ Pair pair(const uint8_t* s, int row, int i) {
+    template <typename At>
+    static __device__ __forceinline__ Pair pair(At s, int row, int i) {
         const Pair indices = Indices::pair(s, row, i);
         return {look_up<A, B, C, D>(indices.even), look_up<A, B, C, D>(indices.odd)};
     }
@@ -140,28 +169,32 @@ __device__ __forceinline__ uint32_t quant(const uint8_t* sub_block, int row, int
     return byte_of(k % 8 < 4 ? pair.even : pair.odd, k % 4);
 }
 
-// ---- Scales: `weight(section, j, row)` and `offset`, j counted within one 256-block. ----
+// ---- Scales: `weight(section, j, row, row_of(section, row))` and `offset`, j counted within one 256-block. ----
 
 struct HalfScale {
     static constexpr int SUB_BLOCK = 32;
     static constexpr bool HAS_OFFSET = false;
     static __host__ __device__ constexpr int section_bytes(int num_blocks) { return (32 * num_blocks + 63) / 64 * 64; }
-    static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        return half_of(s + 32 * j, row);
-    }
-    static __device__ __forceinline__ float offset(const uint8_t*, int, int) { return 0.0f; }
+    struct Row {};
+    template <typename At>
+    static __device__ __forceinline__ Row row_of(At, int) { return {}; }
+    template <typename At>
+    static __device__ __forceinline__ float weight(At s, int j, int row, Row) { return half_of(s + 32 * j, row); }
+    template <typename At>
+    static __device__ __forceinline__ float offset(At, int, int, Row) { return 0.0f; }
 };
 
 struct HalfScaleOffset {
     static constexpr int SUB_BLOCK = 32;
     static constexpr bool HAS_OFFSET = true;
     static __host__ __device__ constexpr int section_bytes(int num_blocks) { return 64 * num_blocks; }
-    static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        return half_of(s + 64 * j, row);
-    }
-    static __device__ __forceinline__ float offset(const uint8_t* s, int j, int row) {
-        return half_of(s + 64 * j + 32, row);
-    }
+    struct Row {};
+    template <typename At>
+    static __device__ __forceinline__ Row row_of(At, int) { return {}; }
+    template <typename At>
+    static __device__ __forceinline__ float weight(At s, int j, int row, Row) { return half_of(s + 64 * j, row); }
+    template <typename At>
+    static __device__ __forceinline__ float offset(At s, int j, int row, Row) { return half_of(s + 64 * j + 32, row); }
 };
 
 template <int SUB>
@@ -170,11 +203,18 @@ struct SuperScaleOffset {
     static constexpr bool HAS_OFFSET = true;
     static constexpr int MINIMA = 64 + 256 / SUB * PANEL_ROWS;
     static __host__ __device__ constexpr int section_bytes(int) { return MINIMA + 256 / SUB * PANEL_ROWS; }
-    static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        return mul(half_of(s, row), (float)byte_at(s + 64 + PANEL_ROWS * j + row));
+    struct Row {
+        float d, negative_dmin;
+    };
+    template <typename At>
+    static __device__ __forceinline__ Row row_of(At s, int row) { return {half_of(s, row), -half_of(s + 32, row)}; }
+    template <typename At>
+    static __device__ __forceinline__ float weight(At s, int j, int row, Row of) {
+        return mul(of.d, (float)byte_at(s + (64 + PANEL_ROWS * j + row)));
     }
-    static __device__ __forceinline__ float offset(const uint8_t* s, int j, int row) {
-        return -mul(half_of(s + 32, row), (float)byte_at(s + MINIMA + PANEL_ROWS * j + row));
+    template <typename At>
+    static __device__ __forceinline__ float offset(At s, int j, int row, Row of) {
+        return mul(of.negative_dmin, (float)byte_at(s + (MINIMA + PANEL_ROWS * j + row)));
     }
 };
 
@@ -183,11 +223,17 @@ struct SuperScaleSigned {
     static constexpr int SUB_BLOCK = SUB;
     static constexpr bool HAS_OFFSET = false;
     static __host__ __device__ constexpr int section_bytes(int) { return 64 + 256 / SUB * PANEL_ROWS; }
-    static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        const float scale = (float)(int8_t)byte_at(s + 64 + PANEL_ROWS * j + row);
-        return mul(mul(half_of(s, row), 1.0f / DIVISOR), scale);
+    struct Row {
+        float d;
+    };
+    template <typename At>
+    static __device__ __forceinline__ Row row_of(At s, int row) { return {mul(half_of(s, row), 1.0f / DIVISOR)}; }
+    template <typename At>
+    static __device__ __forceinline__ float weight(At s, int j, int row, Row of) {
+        return mul(of.d, (float)(int8_t)byte_at(s + (64 + PANEL_ROWS * j + row)));
     }
-    static __device__ __forceinline__ float offset(const uint8_t*, int, int) { return 0.0f; }
+    template <typename At>
+    static __device__ __forceinline__ float offset(At, int, int, Row) { return 0.0f; }
 };
 
 using Signed16By1 = SuperScaleSigned<16, 1>;
@@ -200,28 +246,34 @@ struct PowerScale {
     static constexpr int SUB_BLOCK = 32;
     static constexpr bool HAS_OFFSET = false;
     static __host__ __device__ constexpr int section_bytes(int num_blocks) { return (16 * num_blocks + 63) / 64 * 64; }
-    static __device__ __forceinline__ float weight(const uint8_t* s, int j, int row) {
-        const uint32_t e = byte_at(s + PANEL_ROWS * j + row);
+    struct Row {};
+    template <typename At>
+    static __device__ __forceinline__ Row row_of(At, int) { return {}; }
+    template <typename At>
+    static __device__ __forceinline__ float weight(At s, int j, int row, Row) {
+        const uint32_t e = byte_at(s + (PANEL_ROWS * j + row));
         return f32(e < 2 ? 0x00200000u << e : (e - 1) << 23);
     }
-    static __device__ __forceinline__ float offset(const uint8_t*, int, int) { return 0.0f; }
+    template <typename At>
+    static __device__ __forceinline__ float offset(At, int, int, Row) { return 0.0f; }
 };
 
 // ---- Geometry ----
 
 /// One 256-block of a panel.
-template <typename Q, typename S>
+template <typename Q, typename S, typename At = const uint8_t*>
 struct Step {
-    const uint8_t* section;
-    const uint8_t* quants;
+    /// Bytes of a step of all blocks.
+    static constexpr int FULL = S::section_bytes(BLOCKS_PER_STEP) + BLOCKS_PER_STEP * Q::SUB_BLOCK_BYTES;
+    At section, quants;
     int num_blocks;
 
-    __device__ __forceinline__ Step(const uint8_t* panel, int blocks_of_k, int index) {
-        constexpr int FULL = S::section_bytes(BLOCKS_PER_STEP) + BLOCKS_PER_STEP * Q::SUB_BLOCK_BYTES;
-        num_blocks = min(blocks_of_k - index * BLOCKS_PER_STEP, BLOCKS_PER_STEP);
-        section = panel + (size_t)index * FULL;
-        quants = section + S::section_bytes(num_blocks);
-    }
+    /// Step `index` of a panel that lies whole at `panel`.
+    __device__ __forceinline__ Step(At panel, int blocks_of_k, int index)
+        : Step(panel + index * FULL, min(blocks_of_k - index * BLOCKS_PER_STEP, BLOCKS_PER_STEP)) {}
+    /// A step of `num_blocks` blocks that lies at `section`.
+    __device__ __forceinline__ Step(At section, int num_blocks)
+        : section(section), quants(section + S::section_bytes(num_blocks)), num_blocks(num_blocks) {}
 };
 
 // ---- Float matrices: groups of 16 rows, `[group][k][16]`. ----

@@ -1,17 +1,9 @@
 // `y = W·x` of 16-bit activations with int8 tensor cores, for every block format. One m16n8k32 product gives 16 rows
 // of a panel times four tokens, upper and lower halves side by side, so that a lane holds both parts of the sums of two
 // rows (lane/4 and lane/4 + 8) and one token (lane%4). The float chains are the contract's, per output, in registers.
-#include "layout.cuh"
+#include "targets.cuh"
 
 namespace assay {
-
-/// Quantised activations as `quantize.cu` leaves them.
-struct Activations {
-    const uint2* words;
-    const float* scales;
-    const int* sums16;
-    const int* sums32;
-};
 
 /// `d = a·b + c` of m16n8k32, unsigned by signed.
 __device__ __forceinline__ void product(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
@@ -37,8 +29,9 @@ struct Loaded {
         for (int part = 0; part < PARTS; part++) {
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                w[part][r] = S::weight(step.section, b * PARTS + part, row + 8 * r);
-                offset[part][r] = S::offset(step.section, b * PARTS + part, row + 8 * r);
+                const typename S::Row of = S::row_of(step.section, row + 8 * r);
+                w[part][r] = S::weight(step.section, b * PARTS + part, row + 8 * r, of);
+                offset[part][r] = S::offset(step.section, b * PARTS + part, row + 8 * r, of);
             }
         }
     }
@@ -55,7 +48,7 @@ struct Column {
     __device__ __forceinline__ void load(const Activations& x, size_t tile, size_t block, int num_blocks, int num_tokens) {
         const int lane = threadIdx.x % 32, token = lane % 4;
         words = make_uint2(0, 0);
-        if (4 * (int)tile + lane / 8 < num_tokens) words = __ldg(x.words + (tile * num_blocks + block) * 32 + lane);
+        if (4 * (int)tile + lane / 8 < num_tokens) words = words_at(x, tile, block, num_blocks);
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const int* sums = PARTS == 1 ? x.sums32 + (tile * num_blocks + block) * 4
@@ -123,36 +116,15 @@ __device__ __forceinline__ void step_sums_of(
     }
 }
 
-/// What a launch multiplies.
-struct Shape {
-    int n, k, num_tokens;
-    size_t panel_bytes;
-};
-
-/// Stores a lane's two outputs of tile `tile`.
-__device__ __forceinline__ void store(const Shape& shape, int panel, int tile, const float (&y)[2], const float* bias, float* out) {
+/// Stores a lane's two outputs of tile `tile` and panel `panel` of its matrix.
+__device__ __forceinline__ void store(const Target& target, int panel, int tile, int num_tokens, const float (&y)[2]) {
     const int lane = threadIdx.x % 32, token = 4 * tile + lane % 4;
-    if (token >= shape.num_tokens) return;
+    if (token >= num_tokens) return;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int row = panel * PANEL_ROWS + lane / 4 + 8 * r;
-        if (row < shape.n) out[(size_t)token * shape.n + row] = bias ? add(y[r], bias[row]) : y[r];
+        if (row < target.n) target.store(row, token, y[r]);
     }
-}
-
-/// Up to three matrices of one type and k that multiply the same rows, their panels one after another.
-struct Targets {
-    const uint8_t* panels[3];
-    const float* bias[3];
-    float* out[3];
-    int n[3];
-    int end_panel[3];  // of this matrix in the row of all panels
-};
-
-/// Entry i of three; an index into a kernel's argument would move it to memory.
-template <typename T>
-__device__ __forceinline__ T choose(const T (&of)[3], int i) {
-    return i == 0 ? of[0] : i == 1 ? of[1] : of[2];
 }
 
 /// Few tokens: a block of threads a panel and NT tiles; its warps share the 256-blocks out, then each tile's chain over
@@ -161,13 +133,14 @@ template <typename Q, typename S, int NT>
 __device__ __forceinline__ void gemv(
     const Targets& targets, size_t panel_bytes, int k, int num_tokens, const Activations& x) {
     extern __shared__ float2 parts[];  // [256-block][NT][32]
+    begin();
     const int num_blocks = k / BLOCK, num_steps = (num_blocks + 7) / 8;
     const int warp = threadIdx.x / 32, num_warps = blockDim.x / 32, lane = threadIdx.x % 32;
     const int first_tile = blockIdx.y * NT;
-    const int target = ((int)blockIdx.x >= targets.end_panel[0]) + ((int)blockIdx.x >= targets.end_panel[1]);
-    const int index = blockIdx.x - (target == 0 ? 0 : choose(targets.end_panel, target - 1));
-    const Shape shape = {choose(targets.n, target), k, num_tokens, panel_bytes};
-    const uint8_t* panel = choose(targets.panels, target) + (size_t)index * panel_bytes;
+    int index = blockIdx.x;
+    const uint8_t* panels;
+    const Target target = find(targets, index, panels);
+    const uint8_t* panel = panels + (size_t)index * panel_bytes;
     for (int step = warp; step < num_steps; step += num_warps) {
         float acc[NT][2];
         step_sums_of<Q, S, NT>(panel, num_blocks, step, x, first_tile, num_tokens, acc);
@@ -181,56 +154,52 @@ __device__ __forceinline__ void gemv(
 #pragma unroll 4
         for (int step = 0; step < num_steps; step++) {
             const float2 acc = parts[(step * NT + n) * 32 + lane];
-            const float scale = x.scales[((size_t)tile * num_steps + step) * 4 + lane % 4];
+            const float scale = x.scales[place_of(4 * tile + lane % 4, step, num_steps)];
             y[0] = fma_rn(acc.x, scale, y[0]);
             y[1] = fma_rn(acc.y, scale, y[1]);
         }
-        store(shape, index, tile, y, choose(targets.bias, target), choose(targets.out, target));
+        store(target, index, tile, num_tokens, y);
     }
 }
 
 /// Many tokens: a warp a panel and NT tiles over all of K.
 template <typename Q, typename S, int NT>
 __device__ __forceinline__ void gemm(
-    const uint8_t* panels, const Shape& shape, const Activations& x, const float* bias, float* out) {
-    const int num_blocks = shape.k / BLOCK, num_steps = (num_blocks + 7) / 8;
+    const Targets& targets, size_t panel_bytes, int k, int num_tokens, const Activations& x) {
+    begin();
+    const int num_blocks = k / BLOCK, num_steps = (num_blocks + 7) / 8;
     const int lane = threadIdx.x % 32;
-    const int index = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    if (index * PANEL_ROWS >= shape.n) return;
+    int index = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (index >= targets.end_panel[2]) return;
     const int first_tile = blockIdx.y * NT;
-    const uint8_t* panel = panels + (size_t)index * shape.panel_bytes;
+    const uint8_t* panels;
+    const Target target = find(targets, index, panels);
+    const uint8_t* panel = panels + (size_t)index * panel_bytes;
     float y[NT][2] = {};
     for (int step = 0; step < num_steps; step++) {
         float acc[NT][2];
-        step_sums_of<Q, S, NT>(panel, num_blocks, step, x, first_tile, shape.num_tokens, acc);
+        step_sums_of<Q, S, NT>(panel, num_blocks, step, x, first_tile, num_tokens, acc);
 #pragma unroll
         for (int n = 0; n < NT; n++) {
-            const int tile = first_tile + n;
-            const bool is_token = 4 * tile + lane % 4 < shape.num_tokens;
-            const float scale = is_token ? x.scales[((size_t)tile * num_steps + step) * 4 + lane % 4] : 0.0f;
+            const int token = 4 * (first_tile + n) + lane % 4;
+            const float scale = token < num_tokens ? x.scales[place_of(token, step, num_steps)] : 0.0f;
             y[n][0] = fma_rn(acc[n][0], scale, y[n][0]);
             y[n][1] = fma_rn(acc[n][1], scale, y[n][1]);
         }
     }
 #pragma unroll
-    for (int n = 0; n < NT; n++) store(shape, index, first_tile + n, y[n], bias, out);
+    for (int n = 0; n < NT; n++) store(target, index, first_tile + n, num_tokens, y[n]);
 }
 
 }  // namespace assay
 
-#define ASSAY_GEMV(TILES, NAME, Q, S)                                                                               \
-    extern "C" __global__ void __launch_bounds__(512) gemv_##TILES##_##NAME(                                        \
+#define ASSAY_MATMUL(KIND, TILES, THREADS, NAME, Q, S)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS) KIND##_##TILES##_##NAME(                                  \
         assay::Targets targets, size_t panel_bytes, int k, int num_tokens, assay::Activations x) {                  \
-        assay::gemv<Q, S, TILES>(targets, panel_bytes, k, num_tokens, x);                                           \
+        assay::KIND<Q, S, TILES>(targets, panel_bytes, k, num_tokens, x);                                           \
     }
-#define ASSAY_GEMM(TILES, NAME, Q, S)                                                                               \
-    extern "C" __global__ void __launch_bounds__(128) gemm_##TILES##_##NAME(                                        \
-        const uint8_t* panels, size_t panel_bytes, int n, int k, int num_tokens, assay::Activations x,              \
-        const float* bias, float* out) {                                                                            \
-        assay::gemm<Q, S, TILES>(panels, {n, k, num_tokens, panel_bytes}, x, bias, out);                            \
-    }
-#define ASSAY_MATMULS(NAME, Q, S) \
-    ASSAY_GEMV(1, NAME, Q, S)     \
-    ASSAY_GEMV(4, NAME, Q, S)     \
-    ASSAY_GEMM(8, NAME, Q, S)
+#define ASSAY_MATMULS(NAME, Q, S)           \
+    ASSAY_MATMUL(gemv, 1, 512, NAME, Q, S)  \
+    ASSAY_MATMUL(gemv, 4, 512, NAME, Q, S)  \
+    ASSAY_MATMUL(gemm, 8, 128, NAME, Q, S)
 ASSAY_FORMATS(ASSAY_MATMULS)

@@ -7,16 +7,27 @@ use crate::golden_ops::QuantizedRow;
 
 /// Tokens of a tile: the eight columns of a product are the upper and lower halves of four tokens.
 pub(crate) const TILE_TOKENS: usize = 4;
+/// Tokens whose scales and sums of a block lie together.
+pub(crate) const GROUP_TOKENS: usize = 128;
+
+/// Where a token's number of block `index` of `count` lies (`place_of` of the kernels).
+fn place_of(token: usize, index: usize, count: usize) -> usize {
+    let within = token % GROUP_TOKENS;
+    let place = within / 16 * 16 + within % 4 * 4 + within / 4 % 4;
+    (token / GROUP_TOKENS * count + index) * GROUP_TOKENS + place
+}
 
 /// Quantised rows `[num_tokens, k]`; a reusable buffer.
 #[derive(Debug, Default)]
 pub struct DeviceActivations {
     num_tokens: usize,
     k: usize,
-    /// `[tile][32-block][lane][2]`.
+    /// `[group][32-block][tile of the group][2][lane]`.
     words: DeviceBuffer<u32>,
-    /// `[tile][256-block][token of tile]`.
+    /// `[group][256-block][place]`.
     scales: DeviceBuffer<f32>,
+    /// `[group][32-block][place]`, rounded.
+    sums: DeviceBuffer<f32>,
     /// `[tile][16 elements][token of tile]`.
     sums16: DeviceBuffer<i32>,
     /// `[tile][32-block][token of tile]`.
@@ -29,11 +40,12 @@ pub struct DeviceActivations {
 pub(crate) struct Integers {
     words: u64,
     scales: u64,
+    sums: u64,
     sums16: u64,
     sums32: u64,
 }
 
-// SAFETY: four addresses in C order, as the kernels declare them.
+// SAFETY: five addresses in C order, as the kernels declare them.
 unsafe impl DeviceRepr for Integers {}
 
 impl Integers {
@@ -41,6 +53,7 @@ impl Integers {
     pub(crate) const NONE: Self = Self {
         words: 0,
         scales: 0,
+        sums: 0,
         sums16: 0,
         sums32: 0,
     };
@@ -81,8 +94,10 @@ impl DeviceActivations {
         self.k = k;
         let (num_tiles, num_steps) = (num_tokens.div_ceil(TILE_TOKENS), k.div_ceil(256));
         let places = num_tiles * TILE_TOKENS;
-        self.words.sized(cuda, num_tiles * (k / 32) * 64);
-        self.scales.sized(cuda, places * num_steps);
+        let grouped = num_tokens.next_multiple_of(GROUP_TOKENS);
+        self.words.sized(cuda, grouped * (k / 2));
+        self.scales.sized(cuda, grouped * num_steps);
+        self.sums.sized(cuda, grouped * (k / 32));
         self.sums16.sized(cuda, places * (k / 16));
         self.sums32.sized(cuda, places * (k / 32));
         self.integers(cuda)
@@ -93,6 +108,7 @@ impl DeviceActivations {
         Integers {
             words: self.words.ptr(cuda),
             scales: self.scales.ptr(cuda),
+            sums: self.sums.ptr(cuda),
             sums16: self.sums16.ptr(cuda),
             sums32: self.sums32.ptr(cuda),
         }
@@ -121,11 +137,13 @@ impl DeviceActivations {
             let integer = |i: usize| {
                 let (block, within) = (i / 32, i % 32);
                 let lane = 8 * place + within / 8;
-                let at = ((tile * num_blocks + block) * 32 + lane) * 2 + within % 8 / 4;
+                let tiles = GROUP_TOKENS / TILE_TOKENS;
+                let group = (tile / tiles * num_blocks + block) * tiles;
+                let at = (group + tile % tiles) * 64 + within % 8 / 4 * 32 + lane;
                 let byte = |word: u32| i32::from((word >> (8 * (within % 4))) as u8 as i8);
-                256 * byte(words[at]) + byte(words[at + 8])
+                256 * byte(words[at]) + byte(words[at + 4])
             };
-            let scale = |block: usize| scales[(tile * num_steps + block / 8) * TILE_TOKENS + place];
+            let scale = |block: usize| scales[place_of(token, block / 8, num_steps)];
             (
                 (0..self.k).map(integer).collect(),
                 (0..num_blocks).map(scale).collect(),

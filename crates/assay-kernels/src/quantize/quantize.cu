@@ -3,6 +3,7 @@
 
 /// Tokens that the last tile lacks stay as they are: no product reads them.
 extern "C" __global__ void quantize_a16(const float* x, int k, assay::Integers to) {
+    assay::begin();
     using namespace assay;
     const int step = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (step >= (k + 255) / 256) return;

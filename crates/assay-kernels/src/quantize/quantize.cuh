@@ -2,6 +2,7 @@
 // an m16n8k32 product. A tile is four tokens: column 2i holds the upper halves of token i, column 2i+1 the lower.
 #pragma once
 
+#include "../cuda/hopper.cuh"
 #include "../cuda/numerics.cuh"
 
 namespace assay {
@@ -10,11 +11,28 @@ constexpr float A16_LIMIT = 32512.0f;
 
 /// Where integers go; `words` is null where none are wanted.
 struct Integers {
-    uint2* words;   // [tile][32-block][lane], lane = 4·column + pair
-    float* scales;  // [tile][256-block][4]
-    int* sums16;    // [tile][16 elements][4], exact
-    int* sums32;    // [tile][32-block][4], exact
+    uint32_t* words;  // [group][32-block][tile of the group][word of the quad pair][lane], lane = 4·column + pair
+    float* scales;    // [group][256-block][128 places]
+    float* sums;      // [group][32-block][128 places], rounded
+    int* sums16;      // [tile][16 elements][4], exact
+    int* sums32;      // [tile][32-block][4], exact
 };
+
+/// Tokens of a group.
+constexpr int GROUP_TOKENS = 128;
+
+/// Where the 64 words of a tile stand.
+__host__ __device__ __forceinline__ size_t words_of(int tile, int block, int num_blocks) {
+    constexpr int TILES = GROUP_TOKENS / 4;
+    return (((size_t)(tile / TILES) * num_blocks + block) * TILES + tile % TILES) * 64;
+}
+
+/// Where a token's number stands among those of `index` of `count` blocks: a lane of a product, which has every fourth
+/// token, reads the numbers of four tiles together.
+__host__ __device__ __forceinline__ size_t place_of(int token, int index, int count) {
+    const int within = token % GROUP_TOKENS, place = within / 16 * 16 + within % 4 * 4 + within / 4 % 4;
+    return ((size_t)(token / GROUP_TOKENS) * count + index) * GROUP_TOKENS + place;
+}
 
 /// Quantises one 256-block of a row of k elements, a warp together: a lane has eight elements, zero past the row's end.
 __device__ __forceinline__ void quantize_step(const float (&values)[8], int token, int step, int k, const Integers& to) {
@@ -32,7 +50,7 @@ __device__ __forceinline__ void quantize_step(const float (&values)[8], int toke
     const float inverse = is_zero ? 0.0f : div(A16_LIMIT, amax);
     if (lane == 0) {
         const float scale = !is_finite ? f32(0x7FC00000) : is_zero ? 0.0f : div(amax, A16_LIMIT);
-        to.scales[((size_t)tile * num_steps + step) * 4 + place] = scale;
+        to.scales[place_of(token, step, num_steps)] = scale;
     }
     uint32_t high[2] = {}, low[2] = {};
     int sum = 0;
@@ -49,11 +67,14 @@ __device__ __forceinline__ void quantize_step(const float (&values)[8], int toke
     const int sum_of_16 = sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
     const int sum_of_32 = sum_of_16 + __shfl_xor_sync(0xFFFFFFFFu, sum_of_16, 2);
     if (block < num_blocks) {
-        uint2* words = to.words + ((size_t)tile * num_blocks + block) * 32;
-        words[8 * place + pair] = make_uint2(high[0], high[1]);
-        words[8 * place + 4 + pair] = make_uint2(low[0], low[1]);
+        uint32_t* words = to.words + words_of(tile, block, num_blocks) + 8 * place + pair;
+        words[0] = high[0], words[32] = high[1];
+        words[4] = low[0], words[36] = low[1];
         if (pair % 2 == 0) to.sums16[((size_t)tile * 2 * num_blocks + 2 * block + pair / 2) * 4 + place] = sum_of_16;
-        if (pair == 0) to.sums32[((size_t)tile * num_blocks + block) * 4 + place] = sum_of_32;
+        if (pair == 0) {
+            to.sums32[((size_t)tile * num_blocks + block) * 4 + place] = sum_of_32;
+            to.sums[place_of(token, block, num_blocks)] = __int2float_rn(sum_of_32);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! RMSNorm on a device.
 
-use crate::cuda::{Cuda, DeviceBuffer, Grid, launch};
+use crate::cuda::{Cuda, CudaError, DeviceBuffer, Grid, launch};
 use crate::numerics::SUM_CHUNK;
 use crate::quantize::cuda::{DeviceActivations, Integers};
 
@@ -36,6 +36,11 @@ pub fn rms_norm_in_place(
     run(cuda, x.len(), [x.ptr(cuda); 2], weight, eps, None);
 }
 
+/// Below so many rows a row's time counts, not that of all.
+const FEW_ROWS: usize = 64;
+/// Longest row: what a block of threads keeps without asking for more shared memory.
+const MAX_ROW: usize = 12_000;
+
 /// Runs `len` elements from one place to another, which may be the same.
 fn run(
     cuda: &Cuda,
@@ -50,16 +55,23 @@ fn run(
         n > 0 && len.is_multiple_of(n),
         "rms_norm: {len} elements in rows of {n}"
     );
+    if n > MAX_ROW {
+        cuda.note::<()>(Err(CudaError::Unsupported(format!(
+            "rows of {n} elements are longer than the norm's kernel keeps ({MAX_ROW}); use --device cpu"
+        ))));
+        return;
+    }
     let num_chunks = n.div_ceil(SUM_CHUNK);
     let grid = Grid {
         blocks: [len / n, 1, 1],
-        // A warp a chunk for the sum, then all of them for the row.
+        // Of few rows each gets a warp for every 256 elements.
         threads: match n {
             0..=256 => 64,
             257..=1024 => 128,
+            _ if len / n < FEW_ROWS => n.div_ceil(256).min(16) * 32,
             _ => 256,
         },
-        shared_bytes: (num_chunks + 1) * size_of::<f32>(),
+        shared_bytes: (n + num_chunks) * size_of::<f32>(),
     };
     let kernel = &cuda.kernels.rms_norm;
     let integers = integers.unwrap_or(Integers::NONE);

@@ -89,10 +89,14 @@ pub fn rope(
         table.num_positions
     );
     let (kernel, rotation) = (&cuda.kernels.rope, table.rotation(cuda, style));
+    let grid = Grid {
+        blocks: [num_heads, num_tokens, 1],
+        ..Grid::new(0, 64)
+    };
     // SAFETY: the table has every position, and `x` a row of heads for each token.
     unsafe {
         launch!(
-            cuda, kernel, Grid::new(num_tokens, 256);
+            cuda, kernel, grid;
             rotation, positions.ptr(cuda), num_heads as i32, head_dim as i32, x.ptr(cuda),
         );
     }

@@ -1,5 +1,5 @@
 // Rotation of heads where they stand, and with keys their storage: a block of threads a token.
-#include "../cuda/numerics.cuh"
+#include "../attention/pairs.cuh"
 
 namespace assay {
 
@@ -10,36 +10,42 @@ struct Rotation {
     int num_pairs, is_interleaved;
 };
 
-/// Rotates the heads of one token.
-__device__ __forceinline__ void rotate(const Rotation& rotation, uint32_t position, int num_heads, int head_dim, float* x) {
-    const size_t at = (size_t)position * rotation.num_pairs;
-    for (int i = threadIdx.x; i < num_heads * rotation.num_pairs; i += blockDim.x) {
-        const int pair = i % rotation.num_pairs;
-        float* head = x + i / rotation.num_pairs * head_dim;
-        float* first = head + (rotation.is_interleaved ? 2 * pair : pair);
-        float* second = rotation.is_interleaved ? first + 1 : first + rotation.num_pairs;
-        const float c = rotation.cos[at + pair], s = rotation.sin[at + pair];
-        const float x0 = *first, x1 = *second;
-        *first = fma_rn(x0, c, -mul(x1, s));
-        *second = fma_rn(x1, c, mul(x0, s));
-    }
+/// Pair `pair` of a head, rotated.
+__device__ __forceinline__ void rotate(const Rotation& rotation, uint32_t position, int pair, float* head) {
+    const size_t at = (size_t)position * rotation.num_pairs + pair;
+    float* first = head + (rotation.is_interleaved ? 2 * pair : pair);
+    float* second = rotation.is_interleaved ? first + 1 : first + rotation.num_pairs;
+    const float c = rotation.cos[at], s = rotation.sin[at];
+    const float x0 = *first, x1 = *second;
+    *first = fma_rn(x0, c, -mul(x1, s));
+    *second = fma_rn(x1, c, mul(x0, s));
 }
 
 }  // namespace assay
 
+/// Grid (heads, tokens).
 extern "C" __global__ void rope(
     assay::Rotation rotation, const uint32_t* positions, int num_heads, int head_dim, float* x) {
-    assay::rotate(rotation, positions[blockIdx.x], num_heads, head_dim, x + (size_t)blockIdx.x * num_heads * head_dim);
+    assay::begin();
+    float* head = x + ((size_t)blockIdx.y * num_heads + blockIdx.x) * head_dim;
+    for (int pair = threadIdx.x; pair < rotation.num_pairs; pair += blockDim.x) {
+        assay::rotate(rotation, positions[blockIdx.y], pair, head);
+    }
 }
 
-/// Rotates q and k, then stores K and V of every row as `kv_write` does.
+/// Rotates q and k, then stores K and V of every row as `kv_write` does; grid (heads and key/value heads, tokens).
 extern "C" __global__ void rope_kv_write(
     assay::Rotation rotation, const uint32_t* positions, const uint32_t* slots, int num_heads, int num_kv_heads,
     int head_dim, float* q, float* k, const float* v, uint16_t* to_k, uint16_t* to_v) {
-    const size_t row = blockIdx.x;
-    k += row * num_kv_heads * head_dim;
-    assay::rotate(rotation, positions[row], num_heads, head_dim, q + row * num_heads * head_dim);
-    assay::rotate(rotation, positions[row], num_kv_heads, head_dim, k);
+    assay::begin();
+    const size_t row = blockIdx.y;
+    const int kv_head = (int)blockIdx.x - num_heads;
+    const size_t of_kv = (row * num_kv_heads + kv_head) * head_dim;
+    float* head = kv_head < 0 ? q + (row * num_heads + blockIdx.x) * head_dim : k + of_kv;
+    for (int pair = threadIdx.x; pair < rotation.num_pairs; pair += blockDim.x) {
+        assay::rotate(rotation, positions[row], pair, head);
+    }
+    if (kv_head < 0) return;
     __syncthreads();
-    assay::store_kv(slots[row], num_kv_heads, head_dim, k, v + row * num_kv_heads * head_dim, to_k, to_v);
+    assay::store_head(slots[row], kv_head, num_kv_heads, head_dim, head, v + of_kv, to_k, to_v);
 }

@@ -10,5 +10,6 @@ __device__ __forceinline__ float silu(float x) {
 }  // namespace assay
 
 extern "C" __global__ void silu_mul(const float* gate, const float* up, float* out, int n, assay::Integers integers) {
+    assay::begin();
     assay::gate_mul(gate, up, out, n, integers, assay::silu);
 }

@@ -1,4 +1,5 @@
 // The k largest of each row, larger value first, then smaller index. Keys order like that as unsigned integers.
+#include "../cuda/hopper.cuh"
 #include "../cuda/numerics.cuh"
 
 namespace assay {
@@ -32,6 +33,7 @@ __device__ __forceinline__ void sort_descending(unsigned long long* keys, int le
 
 /// The `keep` best keys of each slice of 1,024 values, `[row][slice][keep]`; grid (slices, rows). Zero is no key.
 extern "C" __global__ void top_k_slices(const float* values, int len, int keep, unsigned long long* best) {
+    assay::begin();
     using namespace assay;
     __shared__ unsigned long long keys[TOP_K_SLICE];
     const float* row = values + (size_t)blockIdx.y * len;
@@ -47,6 +49,7 @@ extern "C" __global__ void top_k_slices(const float* values, int len, int keep, 
 /// The k best of each row's `num_keys`, as (index, value); `padded` is a power of two of at least `num_keys`.
 extern "C" __global__ void top_k_merge(
     const unsigned long long* best, int num_keys, int padded, const float* values, int len, int k, uint2* out) {
+    assay::begin();
     using namespace assay;
     extern __shared__ unsigned long long merged[];
     for (int i = threadIdx.x; i < padded; i += blockDim.x) {

@@ -14,7 +14,7 @@ use crate::error::ModelError;
 use crate::kv_cache::KvCache;
 use crate::layers::attention::{Attention, HeadNorms, Rotary};
 use crate::layers::embedding::embed;
-use crate::layers::linear::{Linear, ScaleOrder};
+use crate::layers::linear::{Destination, Linear, ScaleOrder};
 use crate::layers::lm_head::LmHead;
 use crate::layers::matrix::Matrix;
 use crate::layers::mlp::{Activation, GatedMlp};
@@ -64,7 +64,9 @@ impl<B: Backend> Network<B> for Gemma3<B> {
             layer
                 .input_norm
                 .forward(backend, &buffers.hidden, hidden_len, &mut buffers.normed);
-            layer.self_attn.forward(pass, kv, buffers);
+            layer
+                .self_attn
+                .forward(pass, kv, buffers, Destination::Branch);
             layer
                 .post_attention_norm
                 .forward_in_place(backend, &mut buffers.branch);
@@ -77,7 +79,7 @@ impl<B: Backend> Network<B> for Gemma3<B> {
                 hidden_len,
                 &mut buffers.normed,
             );
-            layer.mlp.forward(pass, buffers);
+            layer.mlp.forward(pass, buffers, Destination::Branch);
             layer
                 .post_feedforward_norm
                 .forward_in_place(backend, &mut buffers.branch);

@@ -15,7 +15,7 @@ use crate::error::ModelError;
 use crate::kv_cache::KvCache;
 use crate::layers::attention::{Attention, Rotary};
 use crate::layers::embedding::embed;
-use crate::layers::linear::ScaleOrder;
+use crate::layers::linear::{Destination, ScaleOrder};
 use crate::layers::lm_head::LmHead;
 use crate::layers::matrix::Matrix;
 use crate::layers::mlp::{Activation, GatedMlp};
@@ -58,8 +58,9 @@ impl<B: Backend> Network<B> for Llama<B> {
             layer
                 .input_norm
                 .forward(backend, &buffers.hidden, hidden_len, &mut buffers.normed);
-            layer.self_attn.forward(pass, kv, buffers);
-            backend.add(&mut buffers.hidden, &buffers.branch);
+            layer
+                .self_attn
+                .forward(pass, kv, buffers, Destination::Hidden);
 
             // 3. x += mlp(RMSNorm(x))                          [T, hidden_size]
             layer.post_attention_norm.forward(
@@ -68,8 +69,7 @@ impl<B: Backend> Network<B> for Llama<B> {
                 hidden_len,
                 &mut buffers.normed,
             );
-            layer.mlp.forward(pass, buffers);
-            backend.add(&mut buffers.hidden, &buffers.branch);
+            layer.mlp.forward(pass, buffers, Destination::Hidden);
         }
     }
 

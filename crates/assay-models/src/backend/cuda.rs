@@ -269,6 +269,24 @@ impl Backend for CudaBackend {
         matmul(&self.cuda, &x.rows.values, quantized, &mut products);
     }
 
+    fn matmul_add(
+        &self,
+        x: &DeviceInput<'_>,
+        w: &DeviceMatrix,
+        bias: Option<&Vector>,
+        onto: &mut Rows,
+        scratch: &mut Rows,
+    ) {
+        if w.takes_integers() {
+            let out = onto.changed();
+            device::matmul_add(&self.cuda, x.quantized(), device::Product { w, bias, out });
+        } else {
+            let out = &mut *scratch;
+            self.matmul(x, &mut [Product { w, bias, out }]);
+            self.add(onto, scratch);
+        }
+    }
+
     fn rope_kv_write(
         &self,
         pass: &Pass<'_, Self>,

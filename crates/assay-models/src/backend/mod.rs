@@ -133,6 +133,19 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
     fn into_buffer(input: Self::Input<'_>) -> Self::Quantized;
     /// Each product's `out = W x + bias`.
     fn matmul(&self, x: &Self::Input<'_>, products: &mut [Product<'_, Self>]);
+    /// `onto += W x + bias`. `scratch` has the length of `onto`; its values are lost.
+    fn matmul_add(
+        &self,
+        x: &Self::Input<'_>,
+        w: &Self::Matrix,
+        bias: Option<&Self::Vector>,
+        onto: &mut Self::Rows,
+        scratch: &mut Self::Rows,
+    ) {
+        let out = &mut *scratch;
+        self.matmul(x, &mut [Product { w, bias, out }]);
+        self.add(onto, scratch);
+    }
     /// Rotation of q and k to the pass's positions, where they stand, then the storage of k and v.
     fn rope_kv_write(
         &self,

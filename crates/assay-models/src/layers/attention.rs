@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_kernels::attention::AttentionParams;
 use assay_kernels::rope::RopeStyle;
 
-use super::linear::{Linear, forward_all};
+use super::linear::{Destination, Linear, forward_all};
 use super::norm::RmsNorm;
 use crate::backend::{Backend, Heads};
 use crate::pass::{Buffers, Pass};
@@ -57,12 +57,13 @@ pub(crate) struct HeadNorms<B: Backend> {
 }
 
 impl<B: Backend> Attention<B> {
-    /// From `buffers.normed` to `buffers.branch`, both `[T, hidden_size]`; stores the rows' K and V in `kv`.
+    /// From `buffers.normed` to `to`, both `[T, hidden_size]`; stores the rows' K and V in `kv`.
     pub(crate) fn forward(
         &self,
         pass: &Pass<'_, B>,
         kv: &mut B::KvLayer,
         buffers: &mut Buffers<B>,
+        to: Destination,
     ) {
         let (backend, num_tokens) = (pass.backend, pass.num_tokens());
         let (q, k, v) = (&mut buffers.q, &mut buffers.k, &mut buffers.v);
@@ -109,8 +110,14 @@ impl<B: Backend> Attention<B> {
 
         // 6. W_o                                               [T, hidden_size]
         let heads = pass.input(heads, self.o_proj.k(), &mut buffers.quantized);
-        self.o_proj
-            .forward(backend, &heads, num_tokens, &mut buffers.branch);
+        let (hidden, branch) = (&mut buffers.hidden, &mut buffers.branch);
+        match to {
+            Destination::Branch => self.o_proj.forward(backend, &heads, num_tokens, branch),
+            Destination::Hidden => {
+                self.o_proj
+                    .forward_onto(backend, &heads, num_tokens, hidden, branch);
+            }
+        }
         buffers.quantized = B::into_buffer(heads);
     }
 }

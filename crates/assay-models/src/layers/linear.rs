@@ -59,6 +59,33 @@ impl<B: Backend> Linear<B> {
             }
         }
     }
+
+    /// As [`Linear::forward`], added to `onto` of that length; `scratch` is lost.
+    pub(crate) fn forward_onto(
+        &self,
+        backend: &B,
+        x: &B::Input<'_>,
+        num_tokens: usize,
+        onto: &mut B::Rows,
+        scratch: &mut B::Rows,
+    ) {
+        if self.scale.is_some() {
+            self.forward(backend, x, num_tokens, scratch);
+            backend.add(onto, scratch);
+        } else {
+            backend.resize(scratch, num_tokens * self.n());
+            backend.matmul_add(x, self.weight.get(), self.bias.as_ref(), onto, scratch);
+        }
+    }
+}
+
+/// Where the output of a block goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// To `buffers.branch`.
+    Branch,
+    /// On top of `buffers.hidden`; `buffers.branch` is scratch.
+    Hidden,
 }
 
 /// `num_tokens` rows `x` through several projections: as [`Linear::forward`] of each, in one go where none has a scale.

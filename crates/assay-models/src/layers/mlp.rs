@@ -1,6 +1,6 @@
 //! The gated feed-forward block: `down(act(gate(h)) * up(h))`.
 
-use super::linear::{Linear, forward_all};
+use super::linear::{Destination, Linear, forward_all};
 use crate::backend::Backend;
 use crate::pass::{Buffers, Pass};
 
@@ -26,8 +26,8 @@ pub(crate) struct GatedMlp<B: Backend> {
 }
 
 impl<B: Backend> GatedMlp<B> {
-    /// From `buffers.normed` to `buffers.branch`, both `[T, hidden_size]`.
-    pub(crate) fn forward(&self, pass: &Pass<'_, B>, buffers: &mut Buffers<B>) {
+    /// From `buffers.normed` to `to`, both `[T, hidden_size]`.
+    pub(crate) fn forward(&self, pass: &Pass<'_, B>, buffers: &mut Buffers<B>, to: Destination) {
         let (backend, num_tokens) = (pass.backend, pass.num_tokens());
         let (gate, up, gated) = (&mut buffers.gate, &mut buffers.up, &mut buffers.gated);
 
@@ -47,8 +47,14 @@ impl<B: Backend> GatedMlp<B> {
 
         // 3. W_down                                            [T, hidden_size]
         let gated = pass.input(gated, self.down_proj.k(), &mut buffers.quantized);
-        self.down_proj
-            .forward(backend, &gated, num_tokens, &mut buffers.branch);
+        let (hidden, branch) = (&mut buffers.hidden, &mut buffers.branch);
+        match to {
+            Destination::Branch => self.down_proj.forward(backend, &gated, num_tokens, branch),
+            Destination::Hidden => {
+                self.down_proj
+                    .forward_onto(backend, &gated, num_tokens, hidden, branch);
+            }
+        }
         buffers.quantized = B::into_buffer(gated);
     }
 }
