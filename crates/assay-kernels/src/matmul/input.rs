@@ -88,9 +88,12 @@ impl<'a> Activations<'a> {
     /// # Panics
     /// When `k` is not a multiple of 32.
     pub(crate) fn quantized(&self, operands: Operands) -> &QuantizedActivations {
+        // Where both are laid out alike, one serves both.
         let cell = match operands {
-            Operands::Floats => &self.quantized,
-            Operands::Bytes => &self.bytes,
+            Operands::Bytes if Operands::differ(self.cx.isa, self.profile, self.num_tokens()) => {
+                &self.bytes
+            }
+            Operands::Bytes | Operands::Floats => &self.quantized,
         };
         cell.get_or_init(|| {
             let mut quantized = self.spare.take();

@@ -17,6 +17,8 @@ mod tile;
 pub use activations::QuantizedActivations;
 pub(crate) use tile::{BYTE_TILE_TOKENS, TILE_ROWS, TILE_TOKENS};
 
+use crate::isa::Isa;
+
 /// Precision of quantised activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActivationProfile {
@@ -51,6 +53,14 @@ pub(crate) enum Operands {
     Floats,
     /// Bytes, whatever the batch: for quants so wide that sums of their products are not exact in f32.
     Bytes,
+}
+
+impl Operands {
+    /// Whether a batch is laid out otherwise for the one than for the other.
+    pub(crate) fn differ(isa: Isa, profile: ActivationProfile, num_tokens: usize) -> bool {
+        let layout = |operands| tile::WordLayout::of(isa, profile, operands, num_tokens);
+        layout(Self::Bytes) != layout(Self::Floats)
+    }
 }
 
 /// Blocks whose largest magnitude is below 2^-100 are zero.
