@@ -16,11 +16,11 @@ use assay_models::{
     Numerics, PackedCache,
 };
 use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
-use assay_server::PROMPT_FORMAT;
+use assay_server::{Installed, PROMPT_FORMAT};
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
-use crate::{digest, draft_model, progress, pull};
+use crate::{digest, draft_model, installed, progress, pull};
 
 /// A model that is ready to answer.
 pub(crate) struct Loaded {
@@ -36,6 +36,8 @@ pub(crate) struct Loaded {
     pub(crate) template: Option<ChatTemplate>,
     /// Everything that can change a bit.
     pub(crate) identity: Identity,
+    /// What was loaded, and onto what.
+    pub(crate) installed: Installed,
 }
 
 /// Loads the model of `config` and starts an engine with room for `queue_limit` waiting requests.
@@ -84,6 +86,9 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
 
     let info = model.info().clone();
     let identity = identity(config, &model_id, &weights_sha256, &tokenizer, &info)?;
+    let hyperparameters = Hyperparameters::from_gguf(&file)?;
+    let device = cuda.as_deref().map(Cuda::name);
+    let installed = installed::facts(config, &file, &hyperparameters, device);
     let token_bytes = TokenBytes::from(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
@@ -127,6 +132,7 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         tokenizer: Arc::new(tokenizer),
         template,
         identity,
+        installed,
     })
 }
 

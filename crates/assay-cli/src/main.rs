@@ -13,6 +13,7 @@ mod digest;
 mod draft_model;
 mod eval;
 mod inspect;
+mod installed;
 mod ledger;
 mod load;
 mod progress;
