@@ -22,11 +22,16 @@ function Console() {
   const [model, setModel] = useState<string | null>(null);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
+  /** How far down each view was left. */
+  const scrolled = useRef(new Map<View, number>());
 
   useEffect(() => {
     const follow = () => {
       const next = viewOf(location.hash);
-      setView(next);
+      setView((view) => {
+        scrolled.current.set(view, scrollY);
+        return next;
+      });
       setOpened((opened) => new Set([...opened, next]));
     };
     addEventListener("hashchange", follow);
@@ -37,6 +42,7 @@ function Console() {
     document.title = `${VIEWS.find(([name]) => name === view)?.[1]} – Assay`;
     if (!isFirst.current) main.current?.focus({ preventScroll: true });
     isFirst.current = false;
+    scrollTo(0, scrolled.current.get(view) ?? 0);
   }, [view]);
 
   useEffect(() => {

@@ -44,8 +44,9 @@ fn run_clients() -> Result<()> {
             "npm",
             &["ci", "--silent", "--prefix", NODE_CLIENTS],
         ))?;
+        crate::console::check()?;
     } else {
-        eprintln!("npm is not installed: the Node clients are left out");
+        eprintln!("npm is not installed: the Node clients and the console's tests are left out");
     }
     for (name, tests) in CLIENTS {
         let python = ClientPython::set_up(name, tests)?;

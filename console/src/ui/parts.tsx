@@ -17,19 +17,20 @@ export function announce(text: string): void {
   if (region) region.textContent = text;
 }
 
-/** A value that is copied whole when it is pressed. */
-export function Copy({ text, shown, label }: { text: string; shown?: ComponentChildren; label?: string }) {
+/** A value that is copied whole when it is pressed; one that is long to make is made then. */
+export function Copy({ text, shown, label }: { text: string | (() => string); shown?: ComponentChildren; label?: string }) {
   const [copied, setCopied] = useState(false);
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
   const copy = async () => {
-    if (!(await copyText(text))) return;
+    if (!(await copyText(typeof text === "string" ? text : text()))) return;
     setCopied(true);
     announce("Copied");
     timer.current = window.setTimeout(() => setCopied(false), 1200);
   };
+  const whole = typeof text === "string" ? text : "";
   return (
-    <button type="button" class={`copy${copied ? " copied" : ""}`} onClick={copy} title={`${text.length > 400 ? `${text.slice(0, 400)}…` : text}\nPress to copy`} aria-label={`${label ?? ""} ${typeof shown === "string" ? shown : text}, copy`.trim()}>
+    <button type="button" class={`copy${copied ? " copied" : ""}`} onClick={copy} title={whole && whole.length < 400 ? `${whole}\nPress to copy` : "Press to copy"} aria-label={`${label ?? ""} ${typeof shown === "string" ? shown : whole}, copy`.trim()}>
       {shown ?? text}
     </button>
   );

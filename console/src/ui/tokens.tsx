@@ -125,6 +125,8 @@ export function TokenText({ tokens, label, selected, onSelect, onPoint, pointed 
     if (token) chosen.current?.setAttribute("aria-label", said(token));
   }, [selected, tokens]);
 
+  useEffect(() => chosen.current?.scrollIntoView({ block: "nearest" }), [selected]);
+
   useEffect(() => {
     mark(pointed === null ? null : element(pointed));
   }, [pointed]);

@@ -32,7 +32,13 @@ export function Chat() {
   const last = turns.at(-1);
   const isRunning = turns.some((turn) => turn.replies.some((reply) => reply.finish === null));
 
-  useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [last?.replies[last.shown]?.tokens.length, turns.length]);
+  const length = last?.replies[last.shown]?.tokens.length ?? 0;
+  // Whoever has scrolled up to read is left there.
+  const isAtEnd = document.documentElement.scrollHeight - innerHeight - scrollY < 120;
+  useEffect(() => {
+    if (isAtEnd) end.current?.scrollIntoView({ block: "nearest" });
+  }, [length]);
+  useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [turns.length]);
 
   const changeReply = (turn: number, at: number) => (change: (reply: Reply) => Reply) =>
     setTurns((turns) => turns.map((one, index) => (index === turn ? { ...one, replies: one.replies.map((reply, r) => (r === at ? change(reply) : reply)) } : one)));
@@ -143,7 +149,7 @@ export function Chat() {
           )}
           <div class="below">
             <details class="settings">
-              <summary>Settings <span class="hint">temperature {settings.temperature}, up to {settings.maxTokens} tokens{settings.seed && `, seed ${settings.seed}`}</span></summary>
+              <summary>Settings<span class="hint">temperature {settings.temperature}, up to {settings.maxTokens} tokens{settings.seed && `, seed ${settings.seed}`}</span></summary>
               <div class="grid">
                 <Field label="Temperature"><input type="number" min="0" max="2" step="0.1" value={settings.temperature} onInput={(event) => setSettings({ ...settings, temperature: event.currentTarget.valueAsNumber || 0 })} /></Field>
                 <Field label="Top p"><input type="number" min="0.01" max="1" step="0.05" value={settings.topP} onInput={(event) => setSettings({ ...settings, topP: event.currentTarget.valueAsNumber || 1 })} /></Field>

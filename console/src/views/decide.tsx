@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isAbort, messageOf } from "../api/client";
 import { fixed, percent } from "../ui/format";
-import { Busy, Choice, Copy, Empty, Exact, Failure, Field, Text } from "../ui/parts";
+import { Busy, Choice, Copy, Empty, Exact, Failure, Field, Text, announce } from "../ui/parts";
 import { type Decided, type Form, type Kind, type Mode, decide, labelsOf } from "./decide-form";
 import { Distribution } from "./distribution";
 import { ReceiptPart } from "./receipt";
@@ -65,6 +65,7 @@ export function Decide() {
     try {
       const reply = await decide(form, control.signal);
       setDecided(reply);
+      announce(reply.answers.map(({ title, answer }) => `${title}: ${answer}`).join("; "));
       setError(null);
     } catch (thrown) {
       if (isAbort(thrown)) return;

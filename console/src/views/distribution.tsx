@@ -42,7 +42,7 @@ export function Distribution({ of }: { of: Answered }) {
       {of.options.length > 2 && <Choice label={`Order of ${of.title}`} value={order} onChange={setOrder} options={[["given", "as given"], ["likely", "most likely first"]]} />}
       <ul class="options" aria-label={`Distribution of ${of.title}`}>
         {shown.map((option) => (
-          <li key={option.label} class={option === winner ? "wins" : ""}>
+          <li key={option.label} class={`${option === winner ? "wins" : ""}${option.raw === null ? "" : " with-raw"}`}>
             <span class="name" title={option.label}>{option.label}</span>
             <Bar share={option.probability} kind={option === winner ? "chosen" : ""} />
             <Exact value={option.probability} shown={percent(option.probability)} label={option.label} />

@@ -121,6 +121,13 @@ export function Monitor({ active }: { active: boolean }) {
   );
 }
 
+/** A range whose unit is written once where both ends have it. */
+function between(start: number, end: number): string {
+  const [from, to] = [seconds(start), seconds(end)];
+  const [value, unit] = from.split(" ");
+  return start === 0 ? `below ${to}` : to.endsWith(` ${unit}`) ? `${value} – ${to}` : `${from} – ${to}`;
+}
+
 function Times({ of }: { of: Histogram }) {
   if (of.count === 0) return <p class="hint">No request has been timed yet.</p>;
   const most = Math.max(...of.counts);
@@ -140,7 +147,7 @@ function Times({ of }: { of: Histogram }) {
           const end = of.ends[index]!;
           return (
             <li key={end}>
-              <span class="name">{end === Infinity ? `over ${seconds(start(index))}` : `${seconds(start(index))} – ${seconds(end)}`}</span>
+              <span class="name">{end === Infinity ? `over ${seconds(start(index))}` : between(start(index), end)}</span>
               <Bar share={number / most} kind="plain" />
               <span class="figure">{count(number)} · {fixed((100 * number) / of.count, 0)} %</span>
             </li>

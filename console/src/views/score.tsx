@@ -1,4 +1,5 @@
 // A text that is already there, scored: how surprising each of its tokens is to the model.
+import { memo } from "preact/compat";
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { type Schemas, isAbort, messageOf, post } from "../api/client";
 import { bitsOf, count, fixed, percent, visible } from "../ui/format";
@@ -75,7 +76,7 @@ export function Score() {
   );
 }
 
-function Summary({ tokens, text }: { tokens: Token[]; text: string }) {
+const Summary = memo(function Summary({ tokens, text }: { tokens: Token[]; text: string }) {
   const sums = useMemo(() => {
     const scored = tokens.filter((token) => token.logprob !== null);
     const joint = scored.reduce((sum, token) => sum + token.logprob!, 0);
@@ -91,12 +92,12 @@ function Summary({ tokens, text }: { tokens: Token[]; text: string }) {
       <div><dt>log-probability</dt><dd><Exact value={sums.joint} shown={fixed(sums.joint, 2)} label="log-probability" /></dd></div>
       <div><dt>bits a token</dt><dd><Exact value={bitsOf(sums.joint) / sums.num} shown={fixed(bitsOf(sums.joint) / sums.num, 2)} label="bits a token" /></dd></div>
       <div><dt>bits a byte</dt><dd><Exact value={sums.perByte} shown={fixed(sums.perByte)} label="bits a byte" /></dd></div>
-      <div><dt>all values</dt><dd><Copy text={table()} shown="copy table" label="values" /></dd></div>
+      <div><dt>all values</dt><dd><Copy text={table} shown="copy table" label="values" /></dd></div>
     </dl>
   );
-}
+});
 
-function Surprising({ tokens, onSelect }: { tokens: Token[]; onSelect: (index: number) => void }) {
+const Surprising = memo(function Surprising({ tokens, onSelect }: { tokens: Token[]; onSelect: (index: number) => void }) {
   const most = useMemo(() => tokens.map((token, index) => ({ token, index })).filter(({ token }) => token.logprob !== null).sort((a, b) => a.token.logprob! - b.token.logprob!).slice(0, 8), [tokens]);
   return (
     <section class="surprising" aria-label="Most surprising tokens">
@@ -117,4 +118,4 @@ function Surprising({ tokens, onSelect }: { tokens: Token[]; onSelect: (index: n
       </table>
     </section>
   );
-}
+});

@@ -1,6 +1,7 @@
 //! `GET /`: the browser console, from assets built in. `console/` holds its source; `npm run build` there writes them.
 
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
@@ -45,7 +46,8 @@ pub(crate) async fn page() -> Response {
     asset("text/html; charset=utf-8", PAGE.as_bytes())
 }
 
-pub(crate) async fn part(Path(name): Path<String>) -> Result<Response, ApiError> {
+pub(crate) async fn part(name: Result<Path<String>, PathRejection>) -> Result<Response, ApiError> {
+    let Path(name) = name.map_err(|_| ApiError::UnknownRoute("that is not UTF-8".to_owned()))?;
     let part = PARTS.iter().find(|(known, ..)| *known == name);
     let (_, content_type, content) =
         part.ok_or_else(|| ApiError::UnknownRoute(assay_api::json::quote(&name)))?;
