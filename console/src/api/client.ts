@@ -23,19 +23,23 @@ export function onKeyNeeded(ask: (wasWrong: boolean) => Promise<string | null>):
   askForKey = ask;
 }
 
+/** The key of a browser that keeps nothing. */
+let heldKey: string | null = null;
+
 function storedKey(): string | null {
   try {
     return sessionStorage.getItem(KEY);
   } catch {
-    return null;
+    return heldKey;
   }
 }
 
 function storeKey(key: string): void {
+  heldKey = key;
   try {
     sessionStorage.setItem(KEY, key);
   } catch {
-    // Without storage the key is asked for again.
+    // It is held until the page is left.
   }
 }
 
@@ -96,21 +100,26 @@ export async function* stream<T>(path: string, body: unknown, signal: AbortSigna
   const response = await send(path, posted(body, signal));
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) throw new ApiError(0, "the reply broke off");
-    const events = (rest + value).split("\n\n");
-    rest = events.pop() ?? "";
-    for (const event of events) {
-      if (!event.startsWith("data: ")) continue;
-      const data = event.slice(6);
-      if (data === "[DONE]") return;
-      const read = JSON.parse(data) as T | Schemas["ErrorBody"];
-      if (typeof read === "object" && read !== null && "error" in read && read.error) {
-        throw new ApiError(response.status, read.error.message, read.error.param ?? null);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) throw new ApiError(0, "the reply broke off");
+      const events = (rest + value).split("\n\n");
+      rest = events.pop() ?? "";
+      for (const event of events) {
+        if (!event.startsWith("data: ")) continue;
+        const data = event.slice(6);
+        if (data === "[DONE]") return;
+        const read = JSON.parse(data) as T | Schemas["ErrorBody"];
+        if (typeof read === "object" && read !== null && "error" in read && read.error) {
+          throw new ApiError(response.status, read.error.message, read.error.param ?? null);
+        }
+        yield read as T;
       }
-      yield read as T;
     }
+  } finally {
+    // A reply that nobody reads any more is not computed any further; one that is through is not touched by this.
+    reader.cancel().catch(() => {});
   }
 }
 

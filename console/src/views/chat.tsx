@@ -192,7 +192,7 @@ function ReplyView({ turn, selected, onSelect, onShow, onAgain }: { turn: Turn; 
         <details class="reasoning"><summary>Reasoning, {reply.reasoning.length} tokens</summary><TokenText tokens={reply.reasoning} label="Reasoning" selected={null} onSelect={() => {}} /></details>
       )}
       {reply.tokens.length === 0 && reply.finish === null && <p class="busy" role="status"><span class="pulse" aria-hidden="true" /> Reading</p>}
-      {reply.tokens.length > 0 && <TokenText tokens={reply.tokens} label={`Reply, ${reply.tokens.length} tokens; arrows move, Enter selects`} selected={selected} onSelect={onSelect} />}
+      {reply.tokens.length > 0 && <TokenText key={turn.shown} tokens={reply.tokens} label={`Reply, ${reply.tokens.length} tokens; arrows move, Enter selects`} selected={selected} onSelect={onSelect} />}
       {reply.tokens.length === 0 && reply.finish !== null && !reply.error && <p class="hint">No text.</p>}
       {reply.error && <Failure message={reply.error} {...(onAgain ? { retry: onAgain } : {})} />}
       <footer class="meta">

@@ -58,7 +58,10 @@ export function Decide() {
 
   const ask = async () => {
     running.current?.abort();
-    if (fault(form)) return;
+    if (fault(form)) {
+      setBusy(false);
+      return;
+    }
     const control = new AbortController();
     running.current = control;
     setBusy(true);

@@ -50,6 +50,7 @@ export function Distribution({ of }: { of: Answered }) {
           </li>
         ))}
       </ul>
+      {of.options.some((option) => option.raw !== null) && <p class="hint">The second figures are those before debiasing.</p>}
       {isLong && <button type="button" class="link" onClick={() => setAll(!all)}>{all ? "show fewer" : `show all ${options.length}`}</button>}
       <div class="mass">
         <span>label mass</span>

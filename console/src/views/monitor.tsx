@@ -113,7 +113,7 @@ export function Monitor({ active }: { active: boolean }) {
         <header>
           <h2>Latency</h2>
           <Choice<Timed> label="What is timed" value={timed} onChange={setTimed} options={HISTOGRAMS} />
-          <Choice label="Since when" value={since} onChange={setSince} options={[["start", "since start"], ["opened", "since this page opened"]]} />
+          <Choice label="Since when" value={since} onChange={setSince} options={[["start", "since start"], ["opened", "since this view opened"]]} />
         </header>
         <Times of={taken} />
       </section>

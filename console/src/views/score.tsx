@@ -36,7 +36,10 @@ export function Score() {
       setSelected(null);
       scoredText.current = text;
     } catch (thrown) {
-      if (!isAbort(thrown)) setError(messageOf(thrown));
+      if (!isAbort(thrown)) {
+        setError(messageOf(thrown));
+        setTokens(null);
+      }
     }
     setRunning(null);
   };
@@ -63,7 +66,7 @@ export function Score() {
             <SurprisalPlot tokens={tokens} pointed={pointed} onPoint={setPlotted} onSelect={setSelected} />
             <section class="heat" aria-label="Heat map">
               <Legend />
-              <TokenText tokens={tokens} label={`Scored text, ${tokens.length} tokens; arrows move, Enter selects`} selected={selected} onSelect={setSelected} onPoint={setPointed} pointed={plotted} />
+              <TokenText key={scoredText.current} tokens={tokens} label={`Scored text, ${tokens.length} tokens; arrows move, Enter selects`} selected={selected} onSelect={setSelected} onPoint={setPointed} pointed={plotted} />
             </section>
             <Surprising tokens={tokens} onSelect={setSelected} />
           </>

@@ -176,7 +176,7 @@ test("monitor: the server's own figures", async () => {
   assert.equal(await page.locator(".big.device").textContent(), about.device.name);
   await page.getByText("server overhead").click();
   await page.locator(".times li").first().waitFor();
-  await page.getByText("since this page opened").click();
+  await page.getByText("since this view opened").click();
   await page.getByText("No request has been timed yet.").waitFor();
   await call("/v1/completions", { prompt: "Yet one more", max_tokens: 2 });
   await page.locator(".times li").first().waitFor();
