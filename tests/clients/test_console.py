@@ -11,7 +11,7 @@ from conftest import Server
 
 FOLDER = pathlib.Path(__file__).parent / "console"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-KEY = "a key for the console"
+KEY = "a-key-for-the-console"
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed"),

@@ -13,10 +13,10 @@ test("the key is asked for, kept in the tab, and used", async () => {
   const dialog = page.getByRole("dialog", { name: "This server needs a key" });
   await dialog.waitFor();
   await checkAccessible(page, "the question for a key");
-  await page.getByLabel("Key").fill("wrong");
+  await page.getByRole("textbox", { name: "Key", exact: true }).fill("wrong");
   await page.keyboard.press("Enter");
   await page.getByText("That key was not accepted.").waitFor();
-  await page.getByLabel("Key").fill(process.env.KEY);
+  await page.getByRole("textbox", { name: "Key", exact: true }).fill(process.env.KEY);
   await page.keyboard.press("Enter");
   await page.getByText("fingerprint", { exact: true }).waitFor();
   assert.equal(await dialog.isVisible(), false);
