@@ -16,7 +16,9 @@ A block's first line names its language and then what is done with it:
     LANGUAGE not-run: REASON
 """
 
+import collections
 import dataclasses
+import functools
 import pathlib
 import re
 import subprocess
@@ -123,13 +125,15 @@ def named_paths(text):
         yield from (path for path in found if not re.search(r"\b[A-Z]{2,}\.rs", path))
 
 
+@functools.cache
 def anchors(text):
     """What `#…` may name: the headings, spelt as repositories on the web spell them."""
-    found = set()
+    found, seen = set(), collections.Counter()
     for line in prose(text):
         if heading := re.match(r"#+ (.*)", line):
             words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower())
             slug = words.strip().replace(" ", "-")
-            repeated = sum(1 for other in found if re.fullmatch(re.escape(slug) + r"(-\d+)?", other))
+            repeated = seen[slug]
             found.add(f"{slug}-{repeated}" if repeated else slug)
+            seen[slug] += 1
     return found

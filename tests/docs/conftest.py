@@ -4,6 +4,10 @@ import pytest
 import runner
 
 
+def pytest_addoption(parser):
+    parser.addoption("--write", action="store_true", help="write what comes out into the pages' outputs that are without …")
+
+
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory):
     running = []

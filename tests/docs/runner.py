@@ -212,13 +212,14 @@ class Page:
         )
         try:
             with urllib.request.urlopen(request, timeout=BLOCK_SECONDS) as answer:
-                status, body = answer.status, answer.read()
+                status, body = answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
-            status, body = error.code, error.read()
+            status, body = error.code, error.read().decode()
         if status != int(block.marks.get("status", 200)):
-            raise Fault(f"{block.place} was answered {status}: {body.decode()}")
-        self.answered = json.loads(body)
-        self.printed = None
+            raise Fault(f"{block.place} was answered {status}: {body}")
+        # A stream is compared as text.
+        is_stream = body.startswith(("data:", "event:"))
+        self.printed, self.answered = (body, None) if is_stream else (None, json.loads(body))
 
 
 def parsed(line):

@@ -1,22 +1,43 @@
 """Every page: its blocks run and show what comes out, its links lead somewhere."""
 
+import json
 import pathlib
 
 import blocks
 import pytest
 import runner
+from compare import ANYTHING
 
 PAGES = blocks.pages()
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks(page, shared_server, tmp_path):
+def test_blocks(page, shared_server, tmp_path, request):
     state = runner.Page(tmp_path, shared_server)
+    is_writing = request.config.getoption("--write")
+    lines = blocks.read(page).splitlines(keepends=True)
+    found = blocks.blocks(page, "".join(lines))
     try:
-        for block in blocks.blocks(page, blocks.read(page)):
+        for block in found:
+            if is_writing and (came_out := new_text(block, state)):
+                block.written, block.text = block.text.count("\n"), came_out
             state.run(block)
     finally:
         state.close()
+        for block in reversed(found):
+            if hasattr(block, "written"):
+                lines[block.line : block.line + block.written] = [block.text.rstrip() + "\n"]
+        if is_writing:
+            (blocks.ROOT / page).write_text("".join(lines), encoding="utf-8")
+
+
+def new_text(block, state):
+    """What `--write` puts in place of what a page shows; None where it stays."""
+    if "output" in block.marks and ANYTHING not in block.text:
+        return state.printed
+    if "reply" in block.marks and not block.text:
+        return json.dumps(state.answered, indent=2, ensure_ascii=False)
+    return None
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""How far reported log-probabilities move when nothing about a request changes but its company, cache or threads.
+
+    cargo build --release && python3 tools/measure_drift.py --llama-server FILE --out docs/pictures/drift.json
+
+Twenty questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
+threads, which is what the other runs are compared with; asked a second time, with the prompt in the cache; eight at
+once; alone on one thread. Tokens are compared up to the first that differs. llama.cpp's server is the one that
+`benches/load/run.py` builds; without `--llama-server` it is built here.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import pathlib
+import sys
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benches" / "load"))
+import servers  # noqa: E402
+
+MODEL = "smollm2-135m-instruct"
+MAX_TOKENS = 48
+# One for each request that is to find nothing of others in our cache.
+SALTS = itertools.count()
+TOPICS = [
+    "a whale", "the tides", "a bicycle", "bread", "the printing press", "a violin", "snow", "the number seven", "a lighthouse",
+    "photosynthesis", "a chess opening", "the colour blue", "a volcano", "rust", "the moon", "a compass", "honey", "a bridge",
+    "the alphabet", "an eclipse",
+]
+QUESTIONS = [f"Explain {topic} to a curious friend, in a few sentences, and name one thing people get wrong." for topic in TOPICS]
+
+
+def ask(server, question, is_cached):
+    """Tokens of the reply with their log-probabilities."""
+    body = {
+        "messages": [{"role": "user", "content": question}],
+        "max_tokens": MAX_TOKENS,
+        "temperature": 0,
+        "logprobs": True,
+        "top_logprobs": 1,
+        "cache_prompt": is_cached,
+    }
+    if not is_cached:
+        # A salt of its own keeps a request from what others left in our cache; llama.cpp's server does not know it.
+        body["cache_salt"] = f"{question} {next(SALTS)}"
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        entries = json.load(answer)["choices"][0]["logprobs"]["content"]
+    return [(entry["token"], entry["logprob"]) for entry in entries]
+
+
+def runs(start):
+    """Replies under each condition; `start(threads)` gives a server."""
+    found = {}
+    with start(2) as server:
+        ask(server, "Hello.", False)
+        found["reference"] = [ask(server, question, False) for question in QUESTIONS]
+        for question in QUESTIONS:
+            ask(server, question, True)
+        found["prompt in the cache"] = []
+        for question in QUESTIONS:
+            # Twice in a row: the second finds what the first left.
+            ask(server, question, True)
+            found["prompt in the cache"].append(ask(server, question, True))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            found["eight at once"] = list(pool.map(lambda question: ask(server, question, False), QUESTIONS))
+    with start(1) as server:
+        found["one thread"] = [ask(server, question, False) for question in QUESTIONS]
+    return found
+
+
+def compared(found):
+    """By condition: each compared token's distance in nats, and how many replies took another way."""
+    reference = found.pop("reference")
+    figures = {}
+    for condition, replies in found.items():
+        distances, parted = [], 0
+        for expected, reply in zip(reference, replies, strict=True):
+            for (token, value), (other, moved) in zip(expected, reply):
+                if token != other:
+                    parted += 1
+                    break
+                distances.append(abs(value - moved))
+        figures[condition] = {
+            "tokens": len(distances),
+            "moved": sum(distance > 0 for distance in distances),
+            "replies_parted": parted,
+            "distances": sorted((float(f"{distance:.3g}") for distance in distances if distance > 0), reverse=True),
+        }
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--assay", type=pathlib.Path, default=ROOT / "target" / "release" / "assay")
+    parser.add_argument("--llama-server", type=pathlib.Path)
+    parser.add_argument("--machine", required=True, help="what the machine is, for the picture")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    path = servers.pulled(options.assay, MODEL)
+    peer = options.llama_server or servers.built_peer(path)
+    figures = {
+        "machine": options.machine,
+        "file": pathlib.Path(path).name,
+        "questions": len(QUESTIONS),
+        "max_tokens": MAX_TOKENS,
+        "servers": {
+            "llama.cpp": compared(runs(lambda threads: servers.peer(peer, path, threads, 8))),
+            "Assay": compared(runs(lambda threads: servers.ours(options.assay, path, threads))),
+        },
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(figures, indent=1) + "\n")
+    for server, conditions in figures["servers"].items():
+        for condition, found in conditions.items():
+            largest = max(found["distances"], default=0)
+            print(f"{server:10} {condition:20} {found['moved']:4} of {found['tokens']} moved, at most {largest:.3g} nats; "
+                  f"{found['replies_parted']} of {len(QUESTIONS)} replies part")
+
+
+if __name__ == "__main__":
+    main()
