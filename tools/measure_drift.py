@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How far reported log-probabilities move when nothing about a request changes but its company, cache or threads.
 
-    cargo build --release && python3 tools/measure_drift.py --llama-server FILE --out docs/pictures/drift.json
+    cargo build --release && python3 tools/measure_drift.py MODEL.gguf … --machine WORDS --out docs/pictures/drift.json
 
-Twenty questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
+For each file, twenty questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
 threads, which is what the other runs are compared with; asked a second time, with the prompt in the cache; eight at
 once; alone on one thread. Tokens are compared up to the first that differs. llama.cpp's server is the one that
 `benches/load/run.py` builds; without `--llama-server` it is built here.
@@ -21,8 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches" / "load"))
 import servers  # noqa: E402
 
-MODEL = "smollm2-135m-instruct"
-MAX_TOKENS = 48
+MAX_TOKENS = 32
 # One for each request that is to find nothing of others in our cache.
 SALTS = itertools.count()
 TOPICS = [
@@ -97,30 +96,31 @@ def compared(found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=pathlib.Path, nargs="+", metavar="MODEL.gguf")
     parser.add_argument("--assay", type=pathlib.Path, default=ROOT / "target" / "release" / "assay")
     parser.add_argument("--llama-server", type=pathlib.Path)
     parser.add_argument("--machine", required=True, help="what the machine is, for the picture")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    path = servers.pulled(options.assay, MODEL)
-    peer = options.llama_server or servers.built_peer(path)
-    figures = {
-        "machine": options.machine,
-        "file": pathlib.Path(path).name,
-        "questions": len(QUESTIONS),
-        "max_tokens": MAX_TOKENS,
-        "servers": {
+    peer = options.llama_server or servers.built_peer(options.files[0])
+    figures = {"machine": options.machine, "questions": len(QUESTIONS), "max_tokens": MAX_TOKENS, "files": {}}
+    for path in options.files:
+        found = {
             "llama.cpp": compared(runs(lambda threads: servers.peer(peer, path, threads, 8))),
             "Assay": compared(runs(lambda threads: servers.ours(options.assay, path, threads))),
-        },
-    }
+        }
+        figures["files"][path.stem] = found
+        report(path.stem, found)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(figures, indent=1) + "\n")
-    for server, conditions in figures["servers"].items():
-        for condition, found in conditions.items():
-            largest = max(found["distances"], default=0)
-            print(f"{server:10} {condition:20} {found['moved']:4} of {found['tokens']} moved, at most {largest:.3g} nats; "
-                  f"{found['replies_parted']} of {len(QUESTIONS)} replies part")
+
+
+def report(name, found):
+    for server, conditions in found.items():
+        for condition, figures in conditions.items():
+            largest = max(figures["distances"], default=0)
+            print(f"{name} {server:10} {condition:20} {figures['moved']:4} of {figures['tokens']} moved, at most {largest:.3g} nats; "
+                  f"{figures['replies_parted']} of {len(QUESTIONS)} replies part", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ def output_fault(shown, printed):
     pattern = re.escape("\n".join(shown)).replace("\\\n", "\n")
     # Alone on its line it stands for any number of lines, else for a part of its own.
     pattern = re.sub(rf"\n{ANYTHING}(?=\n|$)", r"(?:\\n[\\s\\S]*?)?", pattern)
+    pattern = re.sub(rf"^{ANYTHING}$", r"[\\s\\S]*", pattern)
     pattern = re.sub(rf"^{ANYTHING}\n", r"(?:[\\s\\S]*?\\n)?", pattern)
     pattern = pattern.replace(ANYTHING, r"[^\n]*?")
     if re.fullmatch(pattern, "\n".join(printed)):

@@ -31,6 +31,9 @@ CARGO = """#!/bin/sh
 case "$*" in "run --release -- "*) shift 3; exec assay "$@";; esac
 echo "the pages' test runs nothing else of cargo: mark the block not-run" >&2; exit 1
 """
+PIP = """#!/bin/sh
+echo "the packages of the pages' test stand in tests/docs/requirements.txt: name yours there, and pip in the text" >&2; exit 1
+"""
 # Blocks of one page are one program; what each prints is told apart by the length that comes before it.
 PYTHON = """
 import contextlib, io, json, sys, traceback
@@ -103,8 +106,9 @@ def make_folder(folder):
         places = (pathlib.Path(sys.executable).parent, NODE_MODULES / ".bin")
         if found := next((place / name for place in places if (place / name).exists()), None):
             (tools / name).symlink_to(found)
-    (tools / "cargo").write_text(CARGO)
-    (tools / "cargo").chmod(0o755)
+    for name, script in (("cargo", CARGO), ("pip", PIP)):
+        (tools / name).write_text(script)
+        (tools / name).chmod(0o755)
     for name in ("crates", "docs", "tools"):
         (folder / name).symlink_to(ROOT / name)
     if NODE_MODULES.is_dir():

@@ -41,6 +41,7 @@ def test_marks():
         ("a\n…\n", "a\n", True),
         ("…\nd\n", "a\nb\nd\n", True),
         ("…\nd\n", "a\nbd\n", False),
+        ("…\n", "a\nb\n", True),
         ("-0.25 (x)\n", "-0.26 (x)\n", False),
     ],
 )
