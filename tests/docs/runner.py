@@ -34,7 +34,7 @@ echo "the pages' test runs nothing else of cargo: mark the block not-run" >&2; e
 PIP = """#!/bin/sh
 echo "the packages of the pages' test stand in tests/docs/requirements.txt: name yours there, and pip in the text" >&2; exit 1
 """
-# Blocks of one page are one program; what each prints is told apart by the length that comes before it.
+# Blocks of one page are one program; each is answered by one line, its status and what it printed.
 PYTHON = """
 import contextlib, io, json, sys, traceback
 scope = {"__name__": "__main__"}
@@ -103,7 +103,8 @@ def make_folder(folder):
         (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         (tools / name).chmod(0o755)
     for name in ("lm_eval", "promptfoo"):
-        places = (pathlib.Path(sys.executable).parent, NODE_MODULES / ".bin")
+        # Packages lie in an environment, or where pip's `--target` put them.
+        places = [pathlib.Path(sys.executable).parent, *(pathlib.Path(path) / "bin" for path in sys.path), NODE_MODULES / ".bin"]
         if found := next((place / name for place in places if (place / name).exists()), None):
             (tools / name).symlink_to(found)
     for name, script in (("cargo", CARGO), ("pip", PIP)):
