@@ -3,7 +3,7 @@
 
     cargo build --release && python3 tools/measure_drift.py MODEL.gguf … --machine WORDS --out docs/pictures/drift.json
 
-For each file, twenty questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
+For each file, a dozen questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
 threads, which is what the other runs are compared with; asked a second time, with the prompt in the cache; eight at
 once; alone on one thread. Tokens are compared up to the first that differs. llama.cpp's server is the one that
 `benches/load/run.py` builds; without `--llama-server` it is built here.
@@ -13,6 +13,7 @@ import argparse
 import concurrent.futures
 import itertools
 import json
+import os
 import pathlib
 import sys
 import urllib.request
@@ -25,9 +26,8 @@ MAX_TOKENS = 32
 # One for each request that is to find nothing of others in our cache.
 SALTS = itertools.count()
 TOPICS = [
-    "a whale", "the tides", "a bicycle", "bread", "the printing press", "a violin", "snow", "the number seven", "a lighthouse",
-    "photosynthesis", "a chess opening", "the colour blue", "a volcano", "rust", "the moon", "a compass", "honey", "a bridge",
-    "the alphabet", "an eclipse",
+    "a whale", "the tides", "a bicycle", "bread", "the printing press", "a violin", "snow", "a lighthouse", "photosynthesis", "a volcano",
+    "rust", "the moon",
 ]
 QUESTIONS = [f"Explain {topic} to a curious friend, in a few sentences, and name one thing people get wrong." for topic in TOPICS]
 
@@ -53,14 +53,20 @@ def ask(server, question, is_cached):
     return [(entry["token"], entry["logprob"]) for entry in entries]
 
 
+# llama.cpp's threads wait without spinning: on a machine where others compute too, they would starve each other.
+PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+
+
+def llama_server(binary, path, threads):
+    return servers.Server(binary, ["-m", path, "-t", threads, "-np", 8, "-c", 16384, "--no-ui", "--poll", 0])
+
+
 def runs(start):
     """Replies under each condition; `start(threads)` gives a server."""
     found = {}
     with start(2) as server:
         ask(server, "Hello.", False)
         found["reference"] = [ask(server, question, False) for question in QUESTIONS]
-        for question in QUESTIONS:
-            ask(server, question, True)
         found["prompt in the cache"] = []
         for question in QUESTIONS:
             # Twice in a row: the second finds what the first left.
@@ -102,11 +108,12 @@ def main():
     parser.add_argument("--machine", required=True, help="what the machine is, for the picture")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
+    os.environ.update(PASSIVE)
     peer = options.llama_server or servers.built_peer(options.files[0])
     figures = {"machine": options.machine, "questions": len(QUESTIONS), "max_tokens": MAX_TOKENS, "files": {}}
     for path in options.files:
         found = {
-            "llama.cpp": compared(runs(lambda threads: servers.peer(peer, path, threads, 8))),
+            "llama.cpp": compared(runs(lambda threads: llama_server(peer, path, threads))),
             "Assay": compared(runs(lambda threads: servers.ours(options.assay, path, threads))),
         }
         figures["files"][path.stem] = found

@@ -110,6 +110,29 @@ def prose(text):
             yield line
 
 
+def named_commands(text):
+    """Commands of `assay` that the page names as code, or shows without running: subcommand and long flags."""
+    shown = [code for line in prose(text) for code in re.findall(r"`(assay [^`]*)`", line)]
+    shown += [line for block in blocks("", text) if "why" in block.marks for line in block.text.splitlines()]
+    for code in shown:
+        if found := re.match(r"(?:\./target/release/)?assay ((?:[a-z]+ ?)+)", code.partition("#")[0]):
+            yield code, found[1].split(), set(re.findall(r"(?<!\S)\[?(--[a-z][a-z-]*)", code.partition("#")[0]))
+
+
+def own_flags(text):
+    """Flags of `assay serve` in tables of flags: the column `here`, or the only one, called `setting`."""
+    column = None
+    for line in prose(text):
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] if line.startswith("|") else []
+        if not cells:
+            column = None
+        elif column is None:
+            names = [name for name in ("here", "setting") if name in cells]
+            column = cells.index(names[0]) if names else -1
+        elif 0 <= column < len(cells):
+            yield from re.findall(r"(?<![\w-])--[a-z][a-z-]*", cells[column])
+
+
 def links(text):
     """Targets of the page's links and pictures."""
     for line in prose(text):
@@ -121,7 +144,7 @@ def links(text):
 def named_paths(text):
     """Files of the repository that the page names as code; words in capitals are the reader's to fill in."""
     for line in prose(text):
-        found = re.findall(r"`((?:docs|tools|crates|benches|xtask)/[\w./-]+)`", line)
+        found = re.findall(r"`(?:python3 )?((?:docs|tools|crates|benches|xtask)/[\w./-]+)[` ]", line)
         yield from (path for path in found if not re.search(r"\b[A-Z]{2,}\.rs", path))
 
 

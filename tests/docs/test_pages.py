@@ -1,7 +1,9 @@
 """Every page: its blocks run and show what comes out, its links lead somewhere."""
 
+import functools
 import json
 import pathlib
+import subprocess
 
 import blocks
 import pytest
@@ -46,6 +48,23 @@ def test_links(page):
     faults = [f"{target}: {fault}" for target in blocks.links(text) if (fault := link_fault(page, target))]
     faults += [f"`{path}` is not there" for path in blocks.named_paths(text) if not (blocks.ROOT / path).exists()]
     assert not faults, f"{page}: {faults}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_commands(page):
+    faults = []
+    for code, words, flags in blocks.named_commands(blocks.read(page)):
+        help_text = help_of(*words[:2]) or help_of(words[0])
+        faults += [code] if help_text is None else [f"{flag} of `{code}`" for flag in flags if flag not in help_text]
+    faults += [flag for flag in blocks.own_flags(blocks.read(page)) if flag not in help_of("serve")]
+    assert not faults, f"{page}: {faults}"
+
+
+@functools.cache
+def help_of(*words):
+    """What `assay WORDS --help` says; None where there is no such command."""
+    done = subprocess.run([runner.BINARY, *words, "--help"], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None
 
 
 def link_fault(page, target):

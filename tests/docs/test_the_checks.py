@@ -91,3 +91,10 @@ def test_what_fails_is_told(tmp_path):
     with pytest.raises(runner.Fault, match="something else"):
         state.run(block)
     state.close()
+
+
+def test_commands_and_flags_that_are_named():
+    text = "Say `assay serve --port 1`.\n\n| theirs | here |\n|---|---|\n| `--a` | `--b N`, `--c-d` |\n\n```sh not-run: why\nassay ledger list F  # --x\n```\n"
+    named = [(words, flags) for _, words, flags in blocks.named_commands(text)]
+    assert named == [(["serve"], {"--port"}), (["ledger", "list"], set())]
+    assert list(blocks.own_flags(text)) == ["--b", "--c-d"]
