@@ -18,8 +18,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::config::ModelArgs;
-use crate::decision_client::{Answer, Client};
-use crate::{progress, serve};
+use crate::decision_client::{Answer, Client, ClientArgs};
+use crate::progress;
 
 use answers::Answers;
 use questions::Questions;
@@ -46,23 +46,11 @@ pub(crate) struct DecideArgs {
     /// Go on behind the answers that --out holds already
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Ask this server instead of loading a model
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// Key of that server
-    #[arg(
-        long,
-        env = "ASSAY_API_KEY",
-        value_name = "KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
     /// SQLite file that gets a receipt for each answer, before it is written here; see `assay ledger`
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     ledger: Option<PathBuf>,
-    /// Rows asked about at a time
-    #[arg(long, value_name = "N", default_value = "8")]
-    requests: NonZeroUsize,
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
 /// Some rows have an error line instead of an answer.
@@ -89,14 +77,16 @@ pub(crate) fn run(model: ModelArgs, args: &DecideArgs) -> Result<()> {
             answers.num_done()
         )
     })?;
-    let client = match &args.url {
-        Some(url) => Client::of_url(url, args.api_key.clone(), questions.route()),
-        None => {
-            let ledger = args.ledger.as_deref().map(serve::open_ledger).transpose()?;
-            Client::of_model(&model.resolve()?, args.requests, questions.route(), ledger)?
-        }
-    };
-    let num_bad = ask_all(&client, &questions, rows, args.requests, &mut answers)?;
+    let client = args
+        .client
+        .client(model, questions.route(), args.ledger.as_deref())?;
+    let num_bad = ask_all(
+        &client,
+        &questions,
+        rows,
+        args.client.requests,
+        &mut answers,
+    )?;
     let num_rows = rows.len();
     match num_bad {
         0 => Ok(()),

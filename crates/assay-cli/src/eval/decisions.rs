@@ -17,7 +17,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::config::ModelArgs;
-use crate::decision_client::{Answer, Client};
+use crate::decision_client::{Answer, Client, ClientArgs};
 use crate::progress;
 
 use super::labelled::{self, LabelledRow, LabelledSet};
@@ -61,9 +61,6 @@ pub(super) struct DecisionsArgs {
     /// Rows of each set and setting answered against the clock; 0 measures no speed
     #[arg(long, value_name = "N", default_value = "32")]
     timed: usize,
-    /// Requests under way at a time
-    #[arg(long, value_name = "N", default_value = "8")]
-    requests: NonZeroUsize,
     /// Keep what is read in this file, a JSON line an answer
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -76,17 +73,8 @@ pub(super) struct DecisionsArgs {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// Ask this server instead of loading a model
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// Key of that server
-    #[arg(
-        long,
-        env = "ASSAY_API_KEY",
-        value_name = "KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
 pub(super) fn run(model: ModelArgs, args: &DecisionsArgs) -> Result<()> {
@@ -113,13 +101,10 @@ fn ask(model: ModelArgs, args: &DecisionsArgs) -> Result<Readings> {
     }
     let settings = Setting::all(&args.readout, &args.debias, args.rotations.get());
     let mut readings = Readings::open(args.out.as_deref(), args.resume)?;
-    let client = match &args.url {
-        Some(url) => Client::of_url(url, args.api_key.clone(), ROUTE),
-        None => Client::of_model(&model.resolve()?, args.requests, ROUTE, None)?,
-    };
+    let client = args.client.client(model, ROUTE, None)?;
     let asking = Asking {
         client: &client,
-        num_requests: args.requests,
+        num_requests: args.client.requests,
         // Unlike that of any run before, whose prefixes a server may still hold.
         salt: SystemTime::now()
             .duration_since(UNIX_EPOCH)
