@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use crate::config::{ModelArgs, ModelConfig};
+use crate::interrupt::Interrupt;
 use crate::{load, serve};
 
 /// Times that a busy server is asked.
@@ -52,12 +53,13 @@ impl ClientArgs {
         model: ModelArgs,
         route: &'static str,
         ledger: Option<&Path>,
+        interrupt: &Interrupt,
     ) -> Result<Client> {
         match &self.url {
             Some(url) => Ok(Client::of_url(url, self.api_key.clone(), route)),
             None => {
                 let ledger = ledger.map(serve::open_ledger).transpose()?;
-                Client::of_model(&model.resolve()?, self.requests, route, ledger)
+                Client::of_model(&model.resolve()?, self.requests, route, ledger, interrupt)
             }
         }
     }
@@ -120,9 +122,10 @@ impl Client {
         queue: NonZeroUsize,
         route: &'static str,
         ledger: Option<Ledger>,
+        interrupt: &Interrupt,
     ) -> Result<Self> {
         let runtime = serve::runtime()?;
-        let loaded = load::load(model, queue.get())?;
+        let loaded = load::load(model, queue.get(), interrupt)?;
         let router = assay_server::router(serve::local_state(loaded, model, ledger));
         let server = Server::Here { runtime, router };
         Ok(Self { route, server })

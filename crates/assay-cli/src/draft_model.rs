@@ -13,6 +13,7 @@ use assay_tokenizer::Tokenizer;
 
 use crate::config::ModelConfig;
 use crate::load::num_kv_blocks;
+use crate::progress;
 
 /// Loads the model at `path` to draft for the one at `target_path`, whose tokenizer is `target`.
 ///
@@ -39,18 +40,20 @@ pub(crate) fn load(
     // It guesses as far as it reaches.
     let longest = hyperparameters.max_position_embeddings;
     let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
+    let bar = progress::bytes_bar("loading the draft model", 0);
     let options = LoadOptions {
         context_length: config.context.map(|tokens| longest.min(tokens as usize)),
         num_kv_blocks: num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes),
         numerics: config.numerics,
         compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
-        progress: None,
+        progress: Some(&|progress| progress::follow_load(&bar, progress)),
         packed_cache: None,
     };
     let model = match cuda {
         Some(cuda) => Model::load_on_cuda(&file, hyperparameters, options, cuda),
         None => Model::load_configured(&file, hyperparameters, options),
     };
+    bar.finish_and_clear();
     let model = model.with_context(|| format!("--draft-model: cannot load {shown}"))?;
     Ok(DraftModel {
         model: Box::new(model),

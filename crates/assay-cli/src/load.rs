@@ -20,6 +20,7 @@ use assay_server::PROMPT_FORMAT;
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
+use crate::interrupt::Interrupt;
 use crate::{digest, draft_model, progress, pull};
 
 /// A model that is ready to answer.
@@ -42,9 +43,13 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// If the model cannot be found, fetched, read or run; the message names what is wrong.
-pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
+pub(crate) fn load(
+    config: &ModelConfig,
+    queue_limit: usize,
+    interrupt: &Interrupt,
+) -> Result<Loaded> {
     let started = Instant::now();
-    let (model_id, path) = locate(config)?;
+    let (model_id, path) = locate(config, interrupt)?;
     let shown = path.display();
     let file = GgufFile::open(&path).with_context(|| format!("cannot read {shown}"))?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())
@@ -160,7 +165,7 @@ fn identity(
 }
 
 /// Name on the wire and path on disk; a named model is fetched if it is not there.
-pub(crate) fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
+pub(crate) fn locate(config: &ModelConfig, interrupt: &Interrupt) -> Result<(String, PathBuf)> {
     let path = Path::new(&config.model);
     let looks_like_path =
         path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
@@ -174,7 +179,8 @@ pub(crate) fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
         ));
     }
     let model = config.catalog.find(&config.model)?;
-    Ok((model.name.clone(), pull::pull(model, &config.cache_dir)?))
+    let pulled = pull::pull(model, &config.cache_dir, interrupt)?;
+    Ok((model.name.clone(), pulled.path))
 }
 
 fn chat_template(tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
@@ -218,10 +224,7 @@ fn load_weights(
 ) -> Result<Model> {
     let hyperparameters = Hyperparameters::from_gguf(file)?;
     let bar = progress::bytes_bar("loading", 0);
-    let on_progress = |progress: assay_models::LoadProgress| {
-        bar.set_length(progress.total_bytes);
-        bar.set_position(progress.done_bytes);
-    };
+    let on_progress = |progress| progress::follow_load(&bar, progress);
     let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
     let num_kv_blocks = num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes);
     let options = LoadOptions {

@@ -19,6 +19,7 @@ use clap::Args;
 
 use crate::config::ModelArgs;
 use crate::decision_client::{Answer, Client, ClientArgs};
+use crate::interrupt::Interrupt;
 use crate::progress;
 
 use answers::Answers;
@@ -61,16 +62,22 @@ pub(crate) struct BadRows {
     num_rows: usize,
 }
 
+impl BadRows {
+    pub(crate) fn new(num_bad: usize, num_rows: usize) -> Self {
+        Self { num_bad, num_rows }
+    }
+}
+
 /// Answers the questions for every row.
 ///
 /// # Errors
 /// If a file cannot be read or written, the server is not to be reached, or, once all are through, rows were bad
 /// ([`BadRows`]).
-pub(crate) fn run(model: ModelArgs, args: &DecideArgs) -> Result<()> {
+pub(crate) fn run(model: ModelArgs, args: &DecideArgs, interrupt: &Interrupt) -> Result<()> {
     let questions = Questions::read(&args.questions)?;
     let format = Format::of(&args.rows, args.csv);
     let rows = rows::read(&args.rows, format, args.field.as_deref())?;
-    let mut answers = Answers::open(args.out.as_deref(), args.resume)?;
+    let mut answers = Answers::open(args.out.as_deref(), args.resume, interrupt)?;
     let rows = rows.get(answers.num_done()..).with_context(|| {
         format!(
             "--resume: there are {} answers and fewer rows",
@@ -79,7 +86,7 @@ pub(crate) fn run(model: ModelArgs, args: &DecideArgs) -> Result<()> {
     })?;
     let client = args
         .client
-        .client(model, questions.route(), args.ledger.as_deref())?;
+        .client(model, questions.route(), args.ledger.as_deref(), interrupt)?;
     let num_bad = ask_all(
         &client,
         &questions,
@@ -90,7 +97,7 @@ pub(crate) fn run(model: ModelArgs, args: &DecideArgs) -> Result<()> {
     let num_rows = rows.len();
     match num_bad {
         0 => Ok(()),
-        num_bad => Err(BadRows { num_bad, num_rows }.into()),
+        num_bad => Err(BadRows::new(num_bad, num_rows).into()),
     }
 }
 

@@ -17,8 +17,10 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::config::ModelArgs;
+use crate::decide::BadRows;
 use crate::decision_client::{Answer, Client, ClientArgs};
-use crate::progress;
+use crate::interrupt::Interrupt;
+use crate::{progress, terminal};
 
 use super::labelled::{self, LabelledRow, LabelledSet};
 use super::readings::{AnswerLine, Line, Of, Readings, RefusalLine, SpeedLine};
@@ -77,31 +79,37 @@ pub(super) struct DecisionsArgs {
     client: ClientArgs,
 }
 
-pub(super) fn run(model: ModelArgs, args: &DecisionsArgs) -> Result<()> {
-    let readings = if args.readings.is_empty() {
-        ask(model, args)?
+pub(super) fn run(model: ModelArgs, args: &DecisionsArgs, interrupt: &Interrupt) -> Result<()> {
+    let is_asked = args.readings.is_empty();
+    let readings = if is_asked {
+        ask(model, args, interrupt)?
     } else {
         Readings::of_files(&args.readings)?
     };
     let table = Table::new(&readings.lines)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&table)?)?;
     } else {
         write!(out, "{table}")?;
     }
-    Ok(())
+    match readings.num_refused() {
+        (num_refused @ 1.., num_rows) if is_asked => {
+            Err(BadRows::new(num_refused, num_rows).into())
+        }
+        _ => Ok(()),
+    }
 }
 
-fn ask(model: ModelArgs, args: &DecisionsArgs) -> Result<Readings> {
+fn ask(model: ModelArgs, args: &DecisionsArgs, interrupt: &Interrupt) -> Result<Readings> {
     let mut sets = labelled::read_all(&args.data)?;
     if let Some(limit) = args.limit {
         sets.iter_mut()
             .for_each(|set| set.sample(limit.get(), args.seed));
     }
     let settings = Setting::all(&args.readout, &args.debias, args.rotations.get());
-    let mut readings = Readings::open(args.out.as_deref(), args.resume)?;
-    let client = args.client.client(model, ROUTE, None)?;
+    let mut readings = Readings::open(args.out.as_deref(), args.resume, interrupt)?;
+    let client = args.client.client(model, ROUTE, None, interrupt)?;
     let asking = Asking {
         client: &client,
         num_requests: args.client.requests,
@@ -146,17 +154,22 @@ impl Asking<'_> {
                     body(row, &[&row.question.text], &(setting.members() + &salt))
                 })
                 .collect();
+            let bar =
+                progress::decisions_bar(&format!("{} against the clock", set.name), count as u64);
             let start = Instant::now();
             let mut num_decisions = 0;
             self.each(&bodies, |_, answer| {
                 num_decisions += usize::from(!answer.is_error());
+                bar.inc(1);
                 Ok(())
             })?;
+            let seconds = start.elapsed().as_secs_f64();
+            bar.finish_and_clear();
             readings.add(Line::Speed(SpeedLine {
                 set: set.name.clone(),
                 setting,
                 num_decisions,
-                seconds: start.elapsed().as_secs_f64(),
+                seconds,
             }))?;
         }
         Ok(())
