@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::config::{ModelArgs, ServeArgs, StoreArgs};
 use crate::version::Version;
-use crate::{bench, chat, decide, eval, exit, ledger, manual, replay, score};
+use crate::{bench, chat, decide, doctor, eval, exit, ledger, manual, replay, score};
 
 /// Answers from open language models, with exact and repeatable probabilities.
 #[derive(Parser)]
@@ -89,6 +89,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Look whether `serve` would work well here with the same settings, and say what to do where not
+    Doctor(Box<doctor::DoctorArgs>),
     /// Print a configuration file with every key at its default
     Config,
     /// Print the script that completes commands and flags in a shell

@@ -27,15 +27,7 @@ pub(crate) fn load(
     cuda: Option<Arc<Cuda>>,
 ) -> Result<DraftModel> {
     let shown = path.display();
-    let file =
-        GgufFile::open(path).with_context(|| format!("--draft-model: cannot read {shown}"))?;
-    let tokenizer = Tokenizer::from_metadata(file.metadata())
-        .with_context(|| format!("--draft-model: the tokenizer of {shown}"))?;
-    check_vocabulary(&tokenizer, target).with_context(|| {
-        format!(
-            "--draft-model {shown}: it must have the vocabulary of the model that it guesses for"
-        )
-    })?;
+    let file = open(path, target)?;
     let hyperparameters = Hyperparameters::from_gguf(&file)?;
     // It guesses as far as it reaches.
     let longest = hyperparameters.max_position_embeddings;
@@ -60,6 +52,24 @@ pub(crate) fn load(
         // A pass reads every weight once.
         relative_cost: file_bytes(path)? / file_bytes(target_path)?,
     })
+}
+
+/// The file at `path`, if it has the vocabulary of `target`.
+///
+/// # Errors
+/// If it cannot be read, or has another; the message names the first token that differs.
+pub(crate) fn open(path: &Path, target: &Tokenizer) -> Result<GgufFile> {
+    let shown = path.display();
+    let file =
+        GgufFile::open(path).with_context(|| format!("--draft-model: cannot read {shown}"))?;
+    let tokenizer = Tokenizer::from_metadata(file.metadata())
+        .with_context(|| format!("--draft-model: the tokenizer of {shown}"))?;
+    check_vocabulary(&tokenizer, target).with_context(|| {
+        format!(
+            "--draft-model {shown}: it must have the vocabulary of the model that it guesses for"
+        )
+    })?;
+    Ok(file)
 }
 
 fn check_vocabulary(draft: &Tokenizer, target: &Tokenizer) -> Result<()> {

@@ -11,6 +11,7 @@ mod decide;
 mod decision_client;
 mod demo;
 mod digest;
+mod doctor;
 mod draft_model;
 mod eval;
 mod exit;
@@ -25,6 +26,7 @@ mod pull;
 mod replay;
 mod score;
 mod serve;
+mod system;
 mod table;
 mod terminal;
 mod version;
@@ -114,10 +116,11 @@ fn run(command: Command, interrupt: &Interrupt) -> Result<()> {
             let model = store.catalog.find(&name)?;
             let pulled = pull::pull(model, &store.cache_dir, interrupt)?;
             let mut out = terminal::stdout();
-            Ok(match json {
+            match json {
                 true => writeln!(out, "{}", pulled.json(model))?,
                 false => writeln!(out, "{}", pulled.path.display())?,
-            })
+            }
+            Ok(())
         }
         Command::Inspect { file, json } => {
             let form = if json {
@@ -127,15 +130,17 @@ fn run(command: Command, interrupt: &Interrupt) -> Result<()> {
             };
             inspect::inspect(&file, form, &mut terminal::stdout())
         }
+        Command::Doctor(args) => doctor::run(*args),
         Command::Config => Ok(write!(terminal::stdout(), "{}", config::EXAMPLE)?),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man(args) => manual::man(&args),
         Command::Version { json } => {
             let (version, mut out) = (Version::read(), terminal::stdout());
-            Ok(match json {
+            match json {
                 true => writeln!(out, "{}", serde_json::to_string_pretty(&version)?)?,
                 false => writeln!(out, "assay {version}")?,
-            })
+            }
+            Ok(())
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use assay_receipt::Identity;
 use assay_server::ledger::Ledger;
 use assay_server::{
     AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, shutdown_channel,
@@ -78,8 +79,7 @@ pub(crate) async fn serve(
         );
     }
     let mut local = local_config(&loaded, &config.model);
-    local.identity.overrides.reasoning_parser = config.parser_overrides.reasoning;
-    local.identity.overrides.tool_parser = config.parser_overrides.tool;
+    override_parsers(&mut local.identity, &config);
     let server = ServerConfig {
         aliases: config.aliases,
         reasoning_parser: config.reasoning_parser,
@@ -104,6 +104,12 @@ pub(crate) async fn serve(
         return Err(Interrupted::BySigint.into());
     }
     Ok(())
+}
+
+/// Parsers that were named are part of what answers.
+pub(crate) fn override_parsers(identity: &mut Identity, config: &ServeConfig) {
+    identity.overrides.reasoning_parser = config.parser_overrides.reasoning.clone();
+    identity.overrides.tool_parser = config.parser_overrides.tool.clone();
 }
 
 /// The routes of `loaded` for this process alone, without a socket.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::system;
+
 /// Share of all cores that others may use while a figure is taken.
 const MAX_OTHERS: f64 = 0.05;
 /// Clock ticks that may be booked a little late, whatever the share.
@@ -39,7 +41,8 @@ pub(super) fn look(duration: Duration) -> Result<(), MachineBusy> {
             what: format!(
                 "others use {:.0} % of its cores{}",
                 others.share() * 100.0,
-                load_average().map_or_else(String::new, |load| format!(", load average {load}"))
+                system::load_average()
+                    .map_or_else(String::new, |load| format!(", load average {load}"))
             ),
         }),
         _ => Ok(()),
@@ -129,11 +132,6 @@ fn parse_own(stat: &str) -> Option<u64> {
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(user + system)
-}
-
-fn load_average() -> Option<String> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    text.split_whitespace().next().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -175,6 +175,8 @@ pub(crate) struct ServeConfig {
     pub(crate) limits: Limits,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LogLevel,
+    /// The configuration file, where one was named.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl ServeArgs {
@@ -183,8 +185,13 @@ impl ServeArgs {
     /// # Errors
     /// As [`ModelArgs::resolve`], and where the server would be open to the network without a key.
     pub(crate) fn resolve(self) -> Result<ServeConfig, BadSetting> {
+        let named = self.model.weights.store.config.clone();
         let file = self.model.weights.store.read_file()?;
-        Ok(self.resolve_with(file)?)
+        let config = self.resolve_with(file)?;
+        Ok(ServeConfig {
+            file: named,
+            ..config
+        })
     }
 
     fn resolve_with(self, file: FileConfig) -> Result<ServeConfig> {
@@ -243,6 +250,7 @@ impl ServeArgs {
             limits,
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             log_level: self.log_level.or(file.log_level).unwrap_or_default(),
+            file: None,
             model: self.model.resolve_with(&file)?,
         })
     }

@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 pub(crate) struct StoreArgs {
     /// Configuration file (TOML, same names as the flags)
     #[arg(long, env = "ASSAY_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
     /// Where fetched models lie [default: $XDG_CACHE_HOME/assay/models]
     #[arg(long, env = "ASSAY_CACHE_DIR", value_name = "DIR")]
     cache_dir: Option<PathBuf>,

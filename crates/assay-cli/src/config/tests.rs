@@ -46,7 +46,11 @@ fn with_examples() -> String {
 #[test]
 fn the_example_file_is_the_defaults() {
     let defaults = format!("{:#?}", resolve(&[]).unwrap());
-    let example = format!("{:#?}", resolve_file(EXAMPLE, &[]).unwrap());
+    let example = ServeConfig {
+        file: None,
+        ..resolve_file(EXAMPLE, &[]).unwrap()
+    };
+    let example = format!("{example:#?}");
     assert_eq!(example, defaults);
 }
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod binary;
+mod doctor;
 mod logging;
 mod real_model;
 mod real_model_eval;
