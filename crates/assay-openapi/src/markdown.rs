@@ -20,7 +20,7 @@ impl OpenApi {
         paragraph(&mut page, text(&api["info"], "description"));
         page += "| route | |\n|---|---|\n";
         for (method, path, operation) in operations(api) {
-            let title = format!("{method} {path}");
+            let title = title(&method, path);
             let anchor = anchor(&title);
             let summary = text(operation, "summary");
             let _ = writeln!(page, "| [`{title}`](#{anchor}) | {summary} |");
@@ -53,7 +53,7 @@ impl OpenApi {
 }
 
 fn route(page: &mut String, api: &Value, method: &str, path: &str, operation: &Value) {
-    let _ = write!(page, "### {method} {path}\n\n");
+    let _ = write!(page, "### {}\n\n", title(method, path));
     paragraph(page, &format!("{}.", text(operation, "summary")));
     paragraph(page, text(operation, "description"));
     let body = &operation["requestBody"]["content"]["application/json"];
@@ -306,6 +306,14 @@ fn request_of(operation: &Value) -> Option<&str> {
 
 fn reference(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
+}
+
+/// A route as a heading, whose anchor needs more letters than the root has.
+fn title(method: &str, path: &str) -> String {
+    match path {
+        "/" => format!("{method} / in a browser"),
+        path => format!("{method} {path}"),
+    }
 }
 
 /// What web repositories make of a heading.

@@ -54,7 +54,7 @@ for (const [view, name, settings] of [
   ["chat", "chat-light", WIDE], ["chat", "chat-dark", { ...WIDE, colorScheme: "dark" }], ["chat", "chat-phone", PHONE],
   ["decide", "decide-light", { viewport: { width: 1280, height: 880 } }], ["decide", "decide-phone", { ...PHONE, colorScheme: "dark" }],
   ["score", "score-dark", { ...WIDE, colorScheme: "dark" }], ["score", "score-phone", PHONE],
-  ["monitor", "monitor-light", WIDE], ["model", "model-light", WIDE],
+  ["monitor", "monitor-light", WIDE], ["model", "model-light", { viewport: { width: 1280, height: 1000 } }],
 ]) {
   const { page, end } = await visit(browser, view, settings);
   await draw[view](page);
