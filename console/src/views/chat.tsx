@@ -1,6 +1,6 @@
 // A conversation whose every token shows how likely it was, and may be taken back for another.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Schemas } from "../api/client";
+import { type Schemas, get } from "../api/client";
 import { fixed, percent } from "../ui/format";
 import { type Alternative, Inspector } from "../ui/inspector";
 import { Copy, Empty, Exact, Failure, Field, Text, announce } from "../ui/parts";
@@ -29,6 +29,8 @@ export function Chat() {
   const [settings, setSettings] = useState<Settings>({ temperature: 0, topP: 1, maxTokens: 256, seed: "" });
   const running = useRef<AbortController | null>(null);
   const end = useRef<HTMLDivElement>(null);
+  /** The tokens that end a reply. */
+  const endIds = useRef<number[]>([]);
   const last = turns.at(-1);
   const isRunning = turns.some((turn) => turn.replies.some((reply) => reply.finish === null));
 
@@ -39,6 +41,10 @@ export function Chat() {
     if (isAtEnd) end.current?.scrollIntoView({ block: "nearest" });
   }, [length]);
   useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [turns.length]);
+
+  useEffect(() => {
+    get<Schemas["TokenizerInfo"]>("/tokenizer_info").then((info) => (endIds.current = info.end_token_ids), () => {});
+  }, []);
 
   const changeReply = (turn: number, at: number) => (change: (reply: Reply) => Reply) =>
     setTurns((turns) => turns.map((one, index) => (index === turn ? { ...one, replies: one.replies.map((reply, r) => (r === at ? change(reply) : reply)) } : one)));
@@ -84,7 +90,7 @@ export function Chat() {
     const one = turns[turn];
     const from = one?.replies[one.shown];
     if (!one || !from) return;
-    const isEnd = from.end !== null && alternative.token_id === from.end.id;
+    const isEnd = typeof alternative.token_id === "number" && endIds.current.includes(alternative.token_id);
     const begun = isEnd ? ended(from, index) : branch(from, index, alternative);
     const at = one.replies.length;
     setTurns([...turns.slice(0, turn), { ...one, replies: [...one.replies, begun], shown: at }]);

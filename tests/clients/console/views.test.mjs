@@ -46,6 +46,16 @@ test("chat: tokens with their probabilities, and another way on", async () => {
   assert.match(path, /^log-probability of the reply −/);
   await page.getByRole("button", { name: "Branch before" }).click();
   assert.deepEqual(await tokens.allTextContents(), entries.map((entry) => entry.token));
+
+  // The token that ends replies ends this one where it stands.
+  const { eos_token } = await call("/tokenizer_info");
+  const at = entries.findIndex((entry) => entry.top_logprobs.some((one) => one.token === eos_token));
+  assert.ok(at > 0, "the end is among the alternatives of some token");
+  await tokens.nth(at).click();
+  await inspector.locator("button.alternative", { hasText: eos_token }).click();
+  await page.getByText("branch 3 of 3").waitFor();
+  await page.locator(".turn").getByText("ended").waitFor();
+  assert.deepEqual(await tokens.allTextContents(), entries.slice(0, at).map((entry) => entry.token));
   await end();
 });
 
