@@ -3,7 +3,7 @@
 
     cargo build --release && python3 tools/measure_drift.py MODEL.gguf … --machine WORDS --out docs/pictures/drift.json
 
-For each file, a dozen questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
+For each file, questions about a text of some six hundred tokens go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
 threads, which is what the other runs are compared with; asked a second time, with the prompt in the cache; eight at
 once; alone on one thread. Tokens are compared up to the first that differs. llama.cpp's server is the one that
 `benches/load/run.py` builds; without `--llama-server` it is built here.
@@ -25,11 +25,15 @@ import servers  # noqa: E402
 MAX_TOKENS = 32
 # One for each request that is to find nothing of others in our cache.
 SALTS = itertools.count()
-TOPICS = [
-    "a whale", "the tides", "a bicycle", "bread", "the printing press", "a violin", "snow", "a lighthouse", "photosynthesis", "a volcano",
-    "rust", "the moon",
+# Some six hundred tokens that every prompt begins with, and what is asked about them.
+TEXT = (ROOT / "LICENSE").read_text()[:2800]
+QUESTIONS = [
+    f"{TEXT}\n\n{question}"
+    for question in (
+        "What is this text?", "Who is the licensor?", "What does it say of patents?", "Name one word that it defines.", "What is a derivative work?",
+        "Summarise it in a sentence.", "Who is a contributor?", "What is the source form?",
+    )
 ]
-QUESTIONS = [f"Explain {topic} to a curious friend, in a few sentences, and name one thing people get wrong." for topic in TOPICS]
 
 
 def ask(server, question, is_cached):
