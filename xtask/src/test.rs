@@ -45,8 +45,9 @@ fn run_clients() -> Result<()> {
         for folder in NODE_CLIENTS {
             execute(command_of("npm", &["ci", "--silent", "--prefix", folder]))?;
         }
+        crate::console::check()?;
     } else {
-        eprintln!("npm is not installed: the Node clients are left out");
+        eprintln!("npm is not installed: the Node clients and the console's tests are left out");
     }
     for (name, tests) in CLIENTS {
         let python = ClientPython::set_up(name, tests)?;

@@ -174,7 +174,7 @@ fn print(reply: &Value, url: &str, after: After) -> Result<()> {
     if after == After::KeepServing {
         writeln!(
             out,
-            "\nServing on {url} until Ctrl-C. Ask it yourself:\n\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\\n    -d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"logprobs\":true,\"top_logprobs\":3}}'\n"
+            "\nServing on {url} until Ctrl-C: open it in a browser, or ask it yourself:\n\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\\n    -d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"logprobs\":true,\"top_logprobs\":3}}'\n"
         )?;
     }
     Ok(())

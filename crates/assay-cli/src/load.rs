@@ -16,12 +16,12 @@ use assay_models::{
     Numerics, PackedCache,
 };
 use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
-use assay_server::PROMPT_FORMAT;
+use assay_server::{Installed, PROMPT_FORMAT};
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
 use crate::interrupt::Interrupt;
-use crate::{digest, draft_model, progress, pull, system};
+use crate::{digest, draft_model, installed, progress, pull, system};
 
 /// A model that is ready to answer.
 pub(crate) struct Loaded {
@@ -37,6 +37,8 @@ pub(crate) struct Loaded {
     pub(crate) template: Option<ChatTemplate>,
     /// Everything that can change a bit.
     pub(crate) identity: Identity,
+    /// What was loaded, and onto what.
+    pub(crate) installed: Installed,
 }
 
 /// Loads the model of `config` and starts an engine with room for `queue_limit` waiting requests.
@@ -95,6 +97,9 @@ pub(crate) fn load(
         &tokenizer,
         &info.architecture,
     )?;
+    let hyperparameters = Hyperparameters::from_gguf(&file)?;
+    let device = cuda.as_deref().map(Cuda::name);
+    let installed = installed::facts(config, &file, &hyperparameters, device);
     let token_bytes = TokenBytes::from(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
@@ -138,6 +143,7 @@ pub(crate) fn load(
         tokenizer: Arc::new(tokenizer),
         template,
         identity,
+        installed,
     })
 }
 

@@ -16,6 +16,7 @@ mod draft_model;
 mod eval;
 mod exit;
 mod inspect;
+mod installed;
 mod interrupt;
 mod ledger;
 mod load;

@@ -138,6 +138,7 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
             .unwrap_or_default()
             .as_secs(),
         identity: loaded.identity.clone(),
+        installed: loaded.installed.clone(),
         receipts: false,
         ledger: None,
         template_date: model.template_date,

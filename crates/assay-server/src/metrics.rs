@@ -14,6 +14,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::process;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Finished {
     finished_reason: &'static str,
@@ -53,6 +55,7 @@ pub(crate) struct Metrics {
     queue_time: Histogram,
     time_to_first_token: Histogram,
     request_latency: Histogram,
+    resident_memory: Gauge<f64, AtomicU64>,
 }
 
 /// Upper ends of the latency buckets, in seconds.
@@ -84,6 +87,13 @@ impl Registration<'_> {
 impl Metrics {
     pub(crate) fn new(model_id: &str) -> Self {
         let mut registry = Registry::default();
+        // Of the process, whatever it serves: the names that every Prometheus client library gives them.
+        let resident_memory = Gauge::<f64, AtomicU64>::default();
+        registry.register(
+            "process_resident_memory_bytes",
+            "Memory of the process that is in use, mapped model files included; NaN where the system does not say",
+            resident_memory.clone(),
+        );
         let label = ("model_name".into(), model_id.to_owned().into());
         let mut r = Registration(registry.sub_registry_with_label(label));
         Self {
@@ -167,6 +177,7 @@ impl Metrics {
                 "From a request's arrival to its last text",
                 Histogram::new(SECONDS),
             ),
+            resident_memory,
             registry,
         }
     }
@@ -190,6 +201,9 @@ impl Metrics {
             let gauge = self.kv_blocks.get_or_create(&KvBlocks { state });
             gauge.set(num_blocks as f64);
         }
+        let resident = process::resident_memory_bytes();
+        self.resident_memory
+            .set(resident.map_or(f64::NAN, |bytes| bytes as f64));
         let stopped = engine.num_finished_end_token + engine.num_finished_stop_string;
         for (counter, count) in [
             (&self.prompt_tokens, engine.num_prompt_tokens),
