@@ -158,7 +158,7 @@ def drift(figures):
     picture = Picture(
         height,
         "How far log-probabilities move when only company, cache or threads change",
-        "For each file, the distance of each token's log-probability from the same request alone, uncached, on two threads. llama.cpp's "
+        "For each file, the distance of each token's log-probability from the same request alone, uncached, on one thread. llama.cpp's "
         "server moves with some files; Assay with none.",
     )
     low, high = -7, 0
@@ -205,7 +205,8 @@ def drift(figures):
 
 def pictures():
     """Name and text of every picture."""
-    drawn = {"matmul": matmul(), "attention": attention(), "sum32": sum32()}
+    figures = json.loads((PICTURES / "drift.json").read_text())
+    drawn = {"matmul": matmul(), "attention": attention(), "sum32": sum32(), "drift": drift(figures)}
     return {f"{name}.svg": picture.svg() for name, picture in drawn.items()}
 
 

@@ -3,10 +3,10 @@
 
     cargo build --release && python3 tools/measure_drift.py MODEL.gguf … --machine WORDS --out docs/pictures/drift.json
 
-For each file, a dozen questions go to each server, greedy, with the log-probability of every token of the reply: alone and uncached on two
-threads, which is what the other runs are compared with; asked a second time, with the prompt in the cache; eight at
-once; alone on one thread. Tokens are compared up to the first that differs. llama.cpp's server is the one that
-`benches/load/run.py` builds; without `--llama-server` it is built here.
+For each file, questions about a text of some six hundred tokens go to each server, greedy, with the log-probability of every
+token of the reply: alone and uncached on one thread, which is what the other runs are compared with; asked a second time,
+with the prompt in the cache; eight at once; alone on two threads. Tokens are compared up to the first that differs.
+llama.cpp's server is the one that `benches/load/run.py` builds; without `--llama-server` it is built here.
 """
 
 import argparse
@@ -25,11 +25,15 @@ import servers  # noqa: E402
 MAX_TOKENS = 32
 # One for each request that is to find nothing of others in our cache.
 SALTS = itertools.count()
-TOPICS = [
-    "a whale", "the tides", "a bicycle", "bread", "the printing press", "a violin", "snow", "a lighthouse", "photosynthesis", "a volcano",
-    "rust", "the moon",
+# Some six hundred tokens that every prompt begins with, and what is asked about them.
+TEXT = (ROOT / "LICENSE").read_text()[:2800]
+QUESTIONS = [
+    f"{TEXT}\n\n{question}"
+    for question in (
+        "What is this text?", "Who is the licensor?", "What does it say of patents?", "Name one word that it defines.", "What is a derivative work?",
+        "Summarise it in a sentence.", "Who is a contributor?", "What is the source form?",
+    )
 ]
-QUESTIONS = [f"Explain {topic} to a curious friend, in a few sentences, and name one thing people get wrong." for topic in TOPICS]
 
 
 def ask(server, question, is_cached):
@@ -44,7 +48,7 @@ def ask(server, question, is_cached):
     }
     if not is_cached:
         # A salt of its own keeps a request from what others left in our cache; llama.cpp's server does not know it.
-        body["cache_salt"] = f"{question} {next(SALTS)}"
+        body["cache_salt"] = str(next(SALTS))
     request = urllib.request.Request(
         f"http://127.0.0.1:{server.port}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
     )
@@ -64,7 +68,7 @@ def llama_server(binary, path, threads):
 def runs(start):
     """Replies under each condition; `start(threads)` gives a server."""
     found = {}
-    with start(2) as server:
+    with start(1) as server:
         ask(server, "Hello.", False)
         found["reference"] = [ask(server, question, False) for question in QUESTIONS]
         found["prompt in the cache"] = []
@@ -74,8 +78,8 @@ def runs(start):
             found["prompt in the cache"].append(ask(server, question, True))
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             found["eight at once"] = list(pool.map(lambda question: ask(server, question, False), QUESTIONS))
-    with start(1) as server:
-        found["one thread"] = [ask(server, question, False) for question in QUESTIONS]
+    with start(2) as server:
+        found["two threads"] = [ask(server, question, False) for question in QUESTIONS]
     return found
 
 
@@ -112,14 +116,12 @@ def main():
     peer = options.llama_server or servers.built_peer(options.files[0])
     figures = {"machine": options.machine, "questions": len(QUESTIONS), "max_tokens": MAX_TOKENS, "files": {}}
     for path in options.files:
-        found = {
-            "llama.cpp": compared(runs(lambda threads: llama_server(peer, path, threads))),
-            "Assay": compared(runs(lambda threads: servers.ours(options.assay, path, threads))),
-        }
-        figures["files"][path.stem] = found
+        # Ours first: it is done sooner, and so is a mistake in what is asked.
+        ours = compared(runs(lambda threads: servers.ours(options.assay, path, threads)))
+        peers = compared(runs(lambda threads: llama_server(peer, path, threads)))
+        found = figures["files"][path.stem] = {"llama.cpp": peers, "Assay": ours}
         report(path.stem, found)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(figures, indent=1) + "\n")
+        options.out.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def report(name, found):

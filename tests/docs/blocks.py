@@ -154,8 +154,8 @@ def anchors(text):
     found, seen = set(), collections.Counter()
     for line in prose(text):
         if heading := re.match(r"#+ (.*)", line):
-            words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower())
-            slug = words.strip().replace(" ", "-")
+            words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1].strip()).lower())
+            slug = words.replace(" ", "-")
             repeated = seen[slug]
             found.add(f"{slug}-{repeated}" if repeated else slug)
             seen[slug] += 1

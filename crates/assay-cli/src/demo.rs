@@ -63,7 +63,7 @@ pub(crate) fn run(
         .map(serve::open_ledger)
         .transpose()?;
     let loaded = load::load(&config.model, config.queue.get(), interrupt)?;
-    let serving = runtime.spawn(serve::serve(loaded, listener, config, ledger));
+    let serving = runtime.spawn(serve::serve(loaded, listener, config, ledger, None));
     let reply = ask(&url, key.as_deref())?;
     match form {
         Form::Text => print(&reply, &url, after)?,

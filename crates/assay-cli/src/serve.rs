@@ -31,9 +31,8 @@ pub(crate) fn run(config: ServeConfig, interrupt: &Interrupt) -> Result<()> {
     let listener = runtime.block_on(bind(&config))?;
     let ledger = config.ledger.as_deref().map(open_ledger).transpose()?;
     let loaded = load::load(&config.model, config.queue.get(), interrupt)?;
-    // From here on a signal drains.
-    interrupt.hand_over();
-    runtime.block_on(serve(loaded, listener, config, ledger))
+    let heard_until_now = Some(interrupt.clone());
+    runtime.block_on(serve(loaded, listener, config, ledger, heard_until_now))
 }
 
 /// Opens a ledger for writing.
@@ -59,7 +58,8 @@ pub(crate) async fn bind(config: &ServeConfig) -> Result<TcpListener> {
     })
 }
 
-/// Answers on `listener` until SIGTERM or SIGINT: the first drains, the second stops.
+/// Answers on `listener` until SIGTERM or SIGINT: the first drains, the second stops. `heard_until_now` acts on them no
+/// more then; without one, whoever else hears them still does.
 ///
 /// # Errors
 /// [`Interrupted`] once all is done after a SIGINT; after a SIGTERM that is what was asked for.
@@ -68,10 +68,14 @@ pub(crate) async fn serve(
     listener: TcpListener,
     config: ServeConfig,
     ledger: Option<Ledger>,
+    heard_until_now: Option<Interrupt>,
 ) -> Result<()> {
     let address = listener.local_addr()?;
     let (trigger, shutdown) = shutdown_channel();
     let was_interrupted = forward_signals(trigger)?;
+    if let Some(interrupt) = heard_until_now {
+        interrupt.hand_over();
+    }
     if loaded.template.is_none() {
         tracing::warn!(
             model = loaded.model_id,

@@ -3,9 +3,10 @@
 use std::fs;
 use std::net::TcpListener;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::binary::{assay, output};
+use crate::serving::Serving;
 use crate::tiny::Tiny;
 
 /// The report of a run that ends with `code`.
@@ -176,4 +177,22 @@ fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
             .to_owned();
         assert!(port.starts_with(expected), "{args:?} {variables:?}: {port}");
     }
+}
+
+#[test]
+fn the_identity_is_the_one_that_replies_carry() {
+    let tiny = Tiny::new();
+    let settings = tiny.with_model(&["--tool-parser", "hermes"]);
+    let served: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let server = Serving::start(&served);
+    let body = json!({"prompt": "a", "max_tokens": 1});
+    let reply = server.ask("/v1/completions", &body).expect("an answer");
+    let fingerprint = reply["system_fingerprint"].as_str().expect("text");
+    let doctor = ["doctor", "--port", "0"].map(str::to_owned).to_vec();
+    let found = report(&[doctor, settings].concat(), &[], 0);
+    let identity = check(&found, "identity")["found"].as_str().expect("text");
+    assert!(
+        identity.starts_with(fingerprint),
+        "{fingerprint}: {identity}"
+    );
 }
