@@ -36,6 +36,14 @@ unsafe impl Simd for Avx2 {
         intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
     }
     #[inline(always)]
+    fn opaque(self, mut address: *const f32) -> *const f32 {
+        // SAFETY: the block holds no instruction.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+        }
+        address
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> __m256 {
         intrinsic!(_mm256_set1_ps(x))
     }
