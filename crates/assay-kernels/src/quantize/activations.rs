@@ -11,7 +11,7 @@ use std::ops::Range;
 const BLOCK: usize = 32;
 const WORDS_QUAD: usize = 4;
 /// Elements of one task: fewer are done sooner than another thread is woken.
-const TASK_ELEMENTS: usize = 1 << 14;
+const TASK_ELEMENTS: usize = 1 << 13;
 
 /// Quantised activations `[num_tokens, k]`: integers, block scales and sub-block sums.
 ///
@@ -184,6 +184,11 @@ impl QuantizedActivations {
     /// Whether the words are rows of AMX tiles of bytes.
     pub(crate) fn in_byte_rows(&self) -> bool {
         self.layout.in_byte_rows()
+    }
+
+    /// Whether they are, and more than one tile.
+    pub(crate) fn in_several_byte_tiles(&self) -> bool {
+        self.in_byte_rows() && self.num_tiles() > 1
     }
 
     /// Tokens of a full tile.
