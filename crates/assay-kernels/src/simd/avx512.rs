@@ -35,6 +35,10 @@ unsafe impl Simd for Avx512 {
     fn prefetch(self, address: *const u16) {
         intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
     }
+    #[expect(
+        clippy::pointers_in_nomem_asm_block,
+        reason = "the block neither reads nor writes"
+    )]
     #[inline(always)]
     fn opaque(self, mut address: *const f32) -> *const f32 {
         // SAFETY: the block holds no instruction.
