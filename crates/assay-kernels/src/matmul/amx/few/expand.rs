@@ -125,7 +125,7 @@ impl Weights {
         zero_point: u8,
     ) {
         let num_steps = self.num_blocks.div_ceil(BLOCKS_PER_STEP);
-        let zero_point = _mm512_set1_epi8(zero_point.cast_signed());
+        let centre = _mm512_set1_epi8(zero_point.cast_signed());
         let all_quads =
             &mut self.quads[group * self.num_blocks * QUADS..][..self.num_blocks * QUADS];
         let (blocks, _) = all_quads.as_chunks_mut::<QUADS>();
@@ -156,9 +156,12 @@ impl Weights {
                     prefetch(sub_block, PREFETCH_BYTES, format.sub_block_bytes);
                     let quads = quads.as_mut_ptr().cast::<__m512i>();
                     (format.quads)(sub_block, quads);
+                    if zero_point == 0 {
+                        continue;
+                    }
                     for i in 0..QUADS {
                         let quad = _mm512_load_si512(quads.add(i));
-                        _mm512_store_si512(quads.add(i), _mm512_sub_epi8(quad, zero_point));
+                        _mm512_store_si512(quads.add(i), _mm512_sub_epi8(quad, centre));
                     }
                 }
             }

@@ -8,8 +8,8 @@
 //! are exact integers; the two chains are those of `avx512`, lanes being rows.
 //!
 //! Two row groups share each tile of activations. A block's sums are stored while the next block's are made, and
-//! folded while the one after that is, so that nothing waits for the latency of the tiles. Where several tiles of tokens
-//! follow each other, the weights of the two groups are expanded once for all of them, less their zero point: then
+//! folded while the one after that is, so that nothing waits for the latency of the tiles. Where several tiles of 16-bit
+//! integers follow each other, the weights of the two groups are expanded once for all of them, less their zero point: then
 //! their sums need no correction.
 
 mod expand;
@@ -37,7 +37,7 @@ pub(in crate::matmul) fn run<Q: QuantLayout, S: ScaleLayout>(
 ) {
     let format = Format::of::<Q, S>();
     let is_wide = job.activations.profile() == ActivationProfile::A16;
-    let run = if job.activations.in_several_byte_tiles() {
+    let run = if job.activations.in_many_byte_rows() {
         pick::<S, Ready>(is_wide)
     } else if Q::IS_COMMON {
         pick::<S, Inlined<Q>>(is_wide)
