@@ -2,6 +2,7 @@
 //! `cargo xtask check` is what a change must pass before it is merged.
 
 mod check;
+mod console;
 mod cuda;
 mod faults;
 mod fixtures;
@@ -31,6 +32,8 @@ enum Task {
     Test(test::TestArgs),
     /// Compile the device kernels; needed after a change of a `.cu` file
     Cuda,
+    /// Build the browser console into the server's assets; needed after a change in `console/`
+    Console,
     /// Write the OpenAPI document; needed after a change of requests, replies or routes
     Openapi,
     /// Mixed traffic and sampled cells of the invariance matrix, every bit against the same request alone
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Task::Check => check::run(),
         Task::Test(args) => test::run(args),
         Task::Cuda => cuda::build(),
+        Task::Console => console::build(),
         Task::Openapi => openapi::write(),
         Task::Soak(args) => soak::run(args),
         Task::Fixtures => fixtures::run(),

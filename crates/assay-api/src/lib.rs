@@ -4,6 +4,7 @@
 //! number in its range, each fault naming its field); replies are plain serialisable structs.
 #![forbid(unsafe_code)]
 
+pub mod about;
 pub mod anthropic;
 pub mod decisions;
 pub mod error;
@@ -11,6 +12,7 @@ pub mod fields;
 pub mod json;
 pub mod openai;
 pub mod record;
+pub mod replay;
 pub mod score;
 pub mod spelled;
 pub mod tokenize;

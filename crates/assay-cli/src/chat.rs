@@ -17,8 +17,10 @@ use serde_json::{Value, json};
 
 use crate::channel::ChannelSink;
 use crate::config::ModelConfig;
+use crate::interrupt::Interrupt;
 use crate::load::{self, Loaded};
-use crate::table::{self, Colour, TokenRow};
+use crate::table::{self, TokenRow};
+use crate::terminal::{self, Colour, say};
 
 const OTHERS_SHOWN: usize = 3;
 
@@ -40,6 +42,9 @@ pub(crate) struct ChatArgs {
     /// Print a table of the tokens' probabilities after each reply
     #[arg(long)]
     probs: bool,
+    /// Print one JSON object a reply, its tokens with their log-probabilities in it
+    #[arg(long, conflicts_with = "probs")]
+    json: bool,
 }
 
 fn parse_temperature(text: &str) -> Result<f64, String> {
@@ -53,20 +58,20 @@ fn parse_temperature(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// If the model does not load, has no chat template, or a reply fails.
-pub(crate) fn run(config: ModelConfig, args: ChatArgs) -> Result<()> {
-    let loaded = load::load(&config, 1)?;
+pub(crate) fn run(config: ModelConfig, args: ChatArgs, interrupt: &Interrupt) -> Result<()> {
+    let loaded = load::load(&config, 1, interrupt)?;
     let mut conversation = Conversation::new(loaded, args, config.template_date)?;
     let prompting = std::io::stdin().is_terminal();
     if prompting {
-        eprintln!(
+        say(format_args!(
             "chatting with {}; /reset starts over, /quit ends",
             conversation.loaded.model_id
-        );
+        ));
     }
     let mut lines = std::io::stdin().lock().lines();
     loop {
         if prompting {
-            eprint!("\n> ");
+            let _ = write!(std::io::stderr(), "\n> ");
         }
         let Some(line) = lines.next() else {
             return Ok(());
@@ -75,7 +80,7 @@ pub(crate) fn run(config: ModelConfig, args: ChatArgs) -> Result<()> {
             "" => {}
             "/quit" => return Ok(()),
             "/reset" => conversation.reset(),
-            question => conversation.ask(question, &mut std::io::stdout())?,
+            question => conversation.ask(question, &mut terminal::stdout())?,
         }
     }
 }
@@ -127,13 +132,23 @@ impl Conversation {
             .saturating_sub(prompt_token_ids.len());
         let Some(max_tokens) = u32::try_from(room).ok().filter(|room| *room > 0) else {
             self.messages.pop();
-            eprintln!("the conversation has outgrown the context; /reset starts over");
+            say(format_args!(
+                "the conversation has outgrown the context; /reset starts over"
+            ));
             return Ok(());
         };
         let (sink, events) = ChannelSink::new();
         let request = self.request(prompt_token_ids, max_tokens.min(self.args.max_tokens));
         self.loaded.engine.submit(request, Box::new(sink))?;
-        let entries = print_reply(&events, Colour::for_stdout(), out)?;
+        if self.args.json {
+            let entries = read_reply(&events, |_| Ok(()))?;
+            writeln!(out, "{}", self.json(&entries))?;
+            self.remember(&entries);
+            return Ok(());
+        }
+        let colour = Colour::for_stdout();
+        let entries = read_reply(&events, |entries| write_entries(entries, colour, out))?;
+        writeln!(out)?;
         if self.args.probs {
             write!(
                 out,
@@ -141,10 +156,35 @@ impl Conversation {
                 table::render(&self.rows(&entries), Colour::for_stdout())
             )?;
         }
-        let reply: String = entries.iter().map(|entry| entry.text.as_str()).collect();
+        self.remember(&entries);
+        Ok(())
+    }
+
+    fn remember(&mut self, entries: &[Entry]) {
+        let reply = text_of(entries);
         self.messages
             .push(json!({"role": "assistant", "content": reply}));
-        Ok(())
+    }
+
+    /// A reply for a script.
+    fn json(&self, entries: &[Entry]) -> Value {
+        let rows = self.rows(entries);
+        let tokens: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                let others = row.others.iter();
+                let others: Vec<Value> = others
+                    .map(|(token, logprob)| json!({"token": token, "logprob": logprob}))
+                    .collect();
+                json!({"token": row.token, "logprob": row.logprob, "others": others})
+            })
+            .collect();
+        json!({
+            "reply": text_of(entries),
+            "logprob": rows.iter().map(|row| row.logprob).sum::<f64>(),
+            "system_fingerprint": self.loaded.identity.fingerprint(),
+            "tokens": tokens,
+        })
     }
 
     /// The conversation as the template takes it: words that look like control tokens stay words.
@@ -229,34 +269,38 @@ impl Conversation {
     }
 }
 
-/// Prints deltas as they come, and returns all entries.
-fn print_reply(
+fn text_of(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.text.as_str()).collect()
+}
+
+/// Gives entries to `show` as they come, and returns all.
+fn read_reply(
     events: &mpsc::Receiver<OutputEvent>,
-    colour: Colour,
-    out: &mut impl Write,
+    mut show: impl FnMut(&[Entry]) -> std::io::Result<()>,
 ) -> Result<Vec<Entry>> {
     let mut all = Vec::new();
     loop {
         match events.recv().context("the engine stopped")? {
             OutputEvent::Delta { entries, .. } => {
-                for entry in &entries {
-                    let logprob = entry
-                        .output
-                        .logprobs
-                        .as_ref()
-                        .map_or(0.0, |scores| scores.logprob);
-                    write!(out, "{}", colour.paint(&entry.text, logprob.exp()))?;
-                }
-                out.flush()?;
+                show(&entries)?;
                 all.extend(entries);
             }
-            OutputEvent::Finished { .. } => {
-                writeln!(out)?;
-                return Ok(all);
-            }
+            OutputEvent::Finished { .. } => return Ok(all),
             // Not asked for.
             OutputEvent::Prompt { .. } => {}
             OutputEvent::Failed(error) => return Err(error.into()),
         }
     }
+}
+
+fn write_entries(entries: &[Entry], colour: Colour, out: &mut impl Write) -> std::io::Result<()> {
+    for entry in entries {
+        let logprob = entry
+            .output
+            .logprobs
+            .as_ref()
+            .map_or(0.0, |scores| scores.logprob);
+        write!(out, "{}", colour.paint(&entry.text, logprob.exp()))?;
+    }
+    out.flush()
 }

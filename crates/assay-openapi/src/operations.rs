@@ -1,11 +1,13 @@
 //! The routes: what they are for, what they take and give.
 
+use assay_api::about::About;
 use assay_api::anthropic::{Message, MessageEvent, TokenCount};
 use assay_api::decisions::decide::Decided;
 use assay_api::decisions::openai::Decision;
 use assay_api::decisions::systemone::SystemOneResponse;
 use assay_api::openai::responses::{Response, ResponseEvent};
 use assay_api::openai::{ChatChunk, ChatCompletion, Model, ModelList, TextCompletion};
+use assay_api::replay::ReplayVerdict;
 use assay_api::score::Scores;
 use assay_api::tokenize::{Detokenized, RenderedTemplate, Tokenized, TokenizerInfo};
 use schemars::generate::SchemaGenerator;
@@ -223,6 +225,22 @@ pub fn operations() -> Vec<Operation> {
                 Reply::Json(of::<TokenizerInfo>),
             )
         },
+        Operation {
+            tag: "Decisions",
+            text: "A changed receipt, and one of another model, is told so in the verdict; errors are of the request.",
+            ..post::<ReplayVerdict>(
+                "/v1/replay",
+                "replay",
+                "Compute a receipt again, to the bit",
+                "ReplayRequest",
+            )
+        },
+        get(
+            "/v1/about",
+            "getAbout",
+            "What runs here, and what it runs on",
+            Reply::Json(of::<About>),
+        ),
         get(
             "/v1/models",
             "listModels",
@@ -276,6 +294,15 @@ pub fn operations() -> Vec<Operation> {
                 "/docs",
                 "getDocs",
                 "This document, as a page",
+                Reply::Text("text/html; charset=utf-8", "A page."),
+            )
+        },
+        Operation {
+            is_open: true,
+            ..get(
+                "/",
+                "getConsole",
+                "The console: chat, decide, score and watch in a browser",
                 Reply::Text("text/html; charset=utf-8", "A page."),
             )
         },

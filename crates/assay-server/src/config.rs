@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use assay_api::about::{DeviceFacts, ModelFacts};
 use assay_receipt::Identity;
 use assay_tokenizer::{ReasoningParser, TemplateDate, ToolParser};
 
@@ -26,6 +27,8 @@ pub struct ServerConfig {
     pub created: u64,
     /// Who answers: all that can change a bit.
     pub identity: Identity,
+    /// What was loaded, and onto what: told to who asks, of no effect.
+    pub installed: Installed,
     /// Whether every reply that can carry its receipt does.
     pub receipts: bool,
     /// Where receipts of decisions and scored replies are kept.
@@ -42,6 +45,17 @@ pub struct ServerConfig {
     pub request_timeout: Option<Duration>,
     /// Limits on what clients send.
     pub limits: Limits,
+}
+
+/// What was loaded, and onto what.
+#[derive(Clone, Debug, Default)]
+pub struct Installed {
+    /// The model's file.
+    pub model: ModelFacts,
+    /// What computes it.
+    pub device: DeviceFacts,
+    /// Bytes of one block of keys and values.
+    pub kv_block_bytes: u64,
 }
 
 /// Which parser a model's replies get.

@@ -96,10 +96,13 @@ impl Deciding {
             readings.push(reading);
         }
         let Some((_, recording)) = &mut self.recorded else {
-            return Ok((plan.outcomes(readings, self.app.priors())?, counts));
+            return Ok((
+                plan.outcomes(readings, self.app.priors(), self.app.text())?,
+                counts,
+            ));
         };
         let made_of = plan.record(&asked, &readings, recording)?;
-        let outcomes = plan.outcomes(readings, self.app.priors())?;
+        let outcomes = plan.outcomes(readings, self.app.priors(), self.app.text())?;
         for (readings, outcome) in made_of.into_iter().zip(&outcomes) {
             recording.add_distribution(readings, &outcome.reading.probabilities);
         }

@@ -112,7 +112,7 @@ pub enum ApiError {
     EngineStopped,
     /// More scores of named tokens than one reply may hold.
     #[error(
-        "the reply holds more than {limit} scores of named tokens: name fewer, generate less, or stream it"
+        "the reply holds more than {limit} scores: ask for fewer at each token, generate less, or stream it"
     )]
     TooManyScores {
         /// The limit.

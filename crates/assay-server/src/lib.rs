@@ -18,6 +18,7 @@ mod lifecycle;
 mod metrics;
 mod model_text;
 mod places;
+mod process;
 mod random;
 mod receipts;
 mod reply;
@@ -29,7 +30,8 @@ mod sse;
 mod stall;
 mod state;
 
-pub use config::{Limits, ParserChoice, ServerConfig};
+pub use assay_api::about::{DeviceFacts, ModelFacts, WeightFacts};
+pub use config::{Installed, Limits, ParserChoice, ServerConfig};
 pub use convert::decisions::prompt::PROMPT_FORMAT;
 pub use error::{ApiError, TokenCount};
 pub use router::router;

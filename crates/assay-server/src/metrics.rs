@@ -14,6 +14,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::process;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Finished {
     finished_reason: &'static str,
@@ -35,6 +37,7 @@ pub(crate) struct Metrics {
     prefix_cache_queries: Counter,
     prefix_cache_hits: Counter,
     prefix_cache_evictions: Counter,
+    row_cache_hits: Counter,
     prompt_tokens: Counter,
     generation_tokens: Counter,
     preemptions: Counter,
@@ -52,6 +55,7 @@ pub(crate) struct Metrics {
     queue_time: Histogram,
     time_to_first_token: Histogram,
     request_latency: Histogram,
+    resident_memory: Gauge<f64, AtomicU64>,
 }
 
 /// Upper ends of the latency buckets, in seconds.
@@ -61,9 +65,9 @@ const SECONDS: [f64; 18] = [
 ];
 
 /// The same for times that are mostly below a step.
-const SHORT_SECONDS: [f64; 18] = [
-    0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006, 0.0008, 0.001, 0.0015, 0.002, 0.003, 0.005,
-    0.01, 0.1, 0.5, 1.0, 10.0, 60.0,
+const SHORT_SECONDS: [f64; 22] = [
+    0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006, 0.0008, 0.001, 0.0015, 0.002, 0.003, 0.004,
+    0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0,
 ];
 
 /// A registry whose metrics all carry the model's name.
@@ -83,6 +87,13 @@ impl Registration<'_> {
 impl Metrics {
     pub(crate) fn new(model_id: &str) -> Self {
         let mut registry = Registry::default();
+        // Of the process, whatever it serves: the names that every Prometheus client library gives them.
+        let resident_memory = Gauge::<f64, AtomicU64>::default();
+        registry.register(
+            "process_resident_memory_bytes",
+            "Memory of the process that is in use, mapped model files included; NaN where the system does not say",
+            resident_memory.clone(),
+        );
         let label = ("model_name".into(), model_id.to_owned().into());
         let mut r = Registration(registry.sub_registry_with_label(label));
         Self {
@@ -107,6 +118,10 @@ impl Metrics {
             prefix_cache_evictions: r.add(
                 "assay_prefix_cache_evictions",
                 "Cached KV blocks given up for others",
+            ),
+            row_cache_hits: r.add(
+                "assay_row_cache_hits",
+                "Requests answered from a kept row of logits, without a pass",
             ),
             prompt_tokens: r.add("vllm:prompt_tokens", "Prompt tokens processed"),
             generation_tokens: r.add("vllm:generation_tokens", "Tokens generated"),
@@ -162,6 +177,7 @@ impl Metrics {
                 "From a request's arrival to its last text",
                 Histogram::new(SECONDS),
             ),
+            resident_memory,
             registry,
         }
     }
@@ -185,6 +201,9 @@ impl Metrics {
             let gauge = self.kv_blocks.get_or_create(&KvBlocks { state });
             gauge.set(num_blocks as f64);
         }
+        let resident = process::resident_memory_bytes();
+        self.resident_memory
+            .set(resident.map_or(f64::NAN, |bytes| bytes as f64));
         let stopped = engine.num_finished_end_token + engine.num_finished_stop_string;
         for (counter, count) in [
             (&self.prompt_tokens, engine.num_prompt_tokens),
@@ -195,6 +214,7 @@ impl Metrics {
                 &self.prefix_cache_evictions,
                 engine.num_prefix_cache_evictions,
             ),
+            (&self.row_cache_hits, engine.num_row_cache_hits),
             (&self.preemptions, engine.num_preemptions),
             (&self.drafts, engine.num_drafts),
             (&self.draft_tokens, engine.num_draft_tokens),

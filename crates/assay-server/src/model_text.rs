@@ -126,6 +126,14 @@ impl ModelText {
         made.as_ref().map_err(Clone::clone)
     }
 
+    /// The same for a replay, which keeps nothing that it compiled.
+    ///
+    /// # Errors
+    /// The vocabulary does not allow it.
+    pub(crate) fn fresh_constraints(&self) -> Result<ConstraintFactory, ConstraintError> {
+        ConstraintFactory::new(&self.tokenizer)
+    }
+
     /// Decides what becomes of a conversation's tools. A model that its template cannot tell of tools answers
     /// plainly, and `tools` joins the ignored fields.
     ///

@@ -8,13 +8,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Of each kind at once; more would only fight for the engine's cores.
 const NUM_AT_ONCE: usize = 2;
 
-/// What is done for a request before the engine gets it.
+/// What is done for a request beside the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextWork {
     /// Rendering and tokenising: milliseconds.
     Words,
     /// A grammar to compile besides: at most seconds.
     Grammar,
+    /// A receipt to compute again: as long as its reply took.
+    Replay,
 }
 
 impl TextWork {
@@ -29,11 +31,12 @@ impl TextWork {
     }
 }
 
-/// The places. Each kind of work has its own, so that grammars never keep words waiting.
+/// The places. Each kind of work has its own, so that grammars and replays never keep words waiting.
 #[derive(Debug)]
 pub(crate) struct TextPlaces {
     words: Arc<Semaphore>,
     grammars: Arc<Semaphore>,
+    replays: Arc<Semaphore>,
 }
 
 impl TextPlaces {
@@ -41,6 +44,7 @@ impl TextPlaces {
         Self {
             words: Arc::new(Semaphore::new(NUM_AT_ONCE)),
             grammars: Arc::new(Semaphore::new(NUM_AT_ONCE)),
+            replays: Arc::new(Semaphore::new(NUM_AT_ONCE)),
         }
     }
 
@@ -49,6 +53,7 @@ impl TextPlaces {
         let places = match work {
             TextWork::Words => &self.words,
             TextWork::Grammar => &self.grammars,
+            TextWork::Replay => &self.replays,
         };
         // Never closed.
         Arc::clone(places).acquire_owned().await.ok()

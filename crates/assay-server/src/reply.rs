@@ -17,9 +17,9 @@ use crate::receipts::RecordedReply;
 use crate::sink::Backlog;
 use crate::state::AppState;
 
-/// Scores of named tokens that a reply which is kept until it is whole may hold: about 250 MB in the widest shape.
-/// What is certain to pass it is refused before any work.
-pub(crate) const MAX_NAMED_SCORES: usize = 1 << 21;
+/// Scores that a reply which is kept until it is whole may hold: about 250 MB in the widest shape. What would pass it by
+/// its own `max_tokens` is refused before any work.
+pub(crate) const MAX_REPLY_SCORES: usize = 1 << 21;
 
 /// An event, and the prompt of the request that it belongs to.
 #[derive(Debug)]
@@ -167,10 +167,10 @@ impl Reply {
         let mut num_scores = 0;
         while !self.is_finished() {
             let event = self.next().await?;
-            num_scores += named_scores(&event.event);
-            if num_scores > MAX_NAMED_SCORES {
+            num_scores += scores_of(&event.event);
+            if num_scores > MAX_REPLY_SCORES {
                 return Err(ApiError::TooManyScores {
-                    limit: MAX_NAMED_SCORES,
+                    limit: MAX_REPLY_SCORES,
                 });
             }
             shape.add(event)?;
@@ -185,18 +185,18 @@ impl Reply {
     }
 }
 
-/// Scores of named tokens that an event brings.
-fn named_scores(event: &OutputEvent) -> usize {
-    let named = |scores: &TokenLogprobs| {
+/// Scores that an event brings.
+fn scores_of(event: &OutputEvent) -> usize {
+    let count = |scores: &TokenLogprobs| {
         let named = scores.named.as_ref();
-        named.map_or(0, |named| named.candidates.len())
+        1 + scores.top_logprobs.len() + named.map_or(0, |named| named.candidates.len())
     };
     match event {
-        OutputEvent::Prompt { tokens } => tokens.iter().map(|one| named(&one.logprobs)).sum(),
+        OutputEvent::Prompt { tokens } => tokens.iter().map(|one| count(&one.logprobs)).sum(),
         OutputEvent::Delta { entries, .. } => entries
             .iter()
             .filter_map(|entry| entry.output.logprobs.as_ref())
-            .map(named)
+            .map(count)
             .sum(),
         OutputEvent::Finished { .. } | OutputEvent::Failed(_) => 0,
     }

@@ -143,6 +143,10 @@ impl AppState {
         &self.0.identity
     }
 
+    pub(crate) fn system_fingerprint(&self) -> &str {
+        &self.0.system_fingerprint
+    }
+
     pub(crate) fn engine(&self) -> &EngineHandle {
         &self.0.engine
     }

@@ -60,6 +60,8 @@ pub struct LabelPath {
     pub label: String,
     /// Its tokens, without the end.
     pub token_ids: Vec<u32>,
+    /// What each of them spells, as alternatives are written.
+    pub tokens: Vec<String>,
     /// Log-probability of each token after all before it, and last that of the end.
     pub logprobs: Vec<f64>,
     /// Their sum, in order.

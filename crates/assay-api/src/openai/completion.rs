@@ -76,6 +76,10 @@ pub struct CompletionLogprobs {
     pub top_logprobs: Vec<Option<TopLogprobs>>,
     /// Where its text begins, in code points from the start of the prompt.
     pub text_offset: Vec<usize>,
+    /// An entry for each of them as chat completions have it, null where there is no score; present where the request
+    /// asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Vec<Option<LogprobEntry>>>,
     /// Token that ended the reply; present where the request asked, null where no token did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Option<LogprobEntry>>,

@@ -29,6 +29,8 @@ pub struct CompletionRequest {
     pub add_special_tokens: bool,
     /// Whether replies begin with their prompt.
     pub echo: bool,
+    /// Whether scores come as entries besides; without `logprobs` of no effect.
+    pub logprobs_content: bool,
     /// How to reply.
     pub generation: GenerationParams,
     /// Paths of fields that the server does not know.
@@ -57,6 +59,7 @@ impl CompletionRequest {
             prompts: read_prompts(&mut body)?,
             add_special_tokens: body.boolean("add_special_tokens")?.unwrap_or(true),
             echo: body.boolean("echo")?.unwrap_or(false),
+            logprobs_content: body.boolean("logprobs_content")?.unwrap_or(false),
             generation: GenerationParams::read(&mut body, &DIALECT, &mut ignored)?,
             ignored: Vec::new(),
         };

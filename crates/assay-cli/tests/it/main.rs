@@ -2,8 +2,16 @@
 
 mod arguments;
 mod binary;
+mod doctor;
+mod logging;
+mod pages;
 mod real_model;
 mod real_model_eval;
 mod real_model_receipts;
 mod receipts;
 mod serving;
+mod signals;
+mod statuses;
+mod streams;
+mod terminals;
+mod tiny;

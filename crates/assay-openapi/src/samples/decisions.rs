@@ -5,6 +5,7 @@ use assay_api::decisions::decide::DecideRequest;
 use assay_api::decisions::openai::DecisionRequest;
 use assay_api::decisions::systemone::SystemOneRequest;
 use assay_api::decisions::validation::{Step, ValidationErrors};
+use assay_api::replay::ReplayRequest;
 use serde_json::json;
 
 use super::reader;
@@ -118,6 +119,19 @@ pub(super) fn systemone_request() -> Request {
                 "debias": {"rotations": 1},
             })),
         ],
+    }
+}
+
+pub(super) fn replay_request() -> Request {
+    Request {
+        component: "ReplayRequest",
+        key: "replay",
+        read: reader!(ReplayRequest::from_json),
+        maps: &[],
+        samples: vec![example(
+            "What is left of a receipt: its verdict is `broken`",
+            json!({"receipt": {"format": "assay-receipt-1"}}),
+        )],
     }
 }
 

@@ -21,6 +21,7 @@ pub fn requests() -> Vec<Request> {
         decisions::decisions_request(),
         decisions::decide_request(),
         decisions::systemone_request(),
+        decisions::replay_request(),
         tokens::tokenize_request(),
         tokens::detokenize_request(),
         tokens::template_request(),

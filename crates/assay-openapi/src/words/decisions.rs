@@ -210,5 +210,11 @@ pub(super) fn table() -> Table {
             "decide|search.beams",
             says("Unfinished instances that are followed at a time.").default(json!(8)),
         ),
+        (
+            "replay|receipt",
+            says("A receipt as a reply carried it.")
+                .schema(json!({"type": "object"}))
+                .opaque(),
+        ),
     ]
 }

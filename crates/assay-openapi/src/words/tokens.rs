@@ -39,6 +39,11 @@ pub(super) fn table() -> Table {
             says("Whether replies begin with their prompt, scores included.").default(json!(false)),
         ),
         (
+            "completions|logprobs_content",
+            says("With `logprobs`: whether the scores come as `content` besides, in the shape that chat completions have.")
+                .default(json!(false)),
+        ),
+        (
             "completions|best_of",
             says("Must equal `n`: replies are not ranked against each other."),
         ),

@@ -35,6 +35,7 @@ pub(crate) struct CompletionShape {
     /// Alternatives per token.
     num_top: u32,
     logprobs_end: bool,
+    logprobs_content: bool,
     echo: bool,
     return_token_ids: bool,
     include_usage: bool,
@@ -81,6 +82,7 @@ impl CompletionShape {
             style: EntryStyle::of(generation, Listing::Named),
             num_top: logprobs.map_or(0, |logprobs| logprobs.top_logprobs),
             logprobs_end: logprobs.is_some_and(|logprobs| logprobs.end),
+            logprobs_content: asked.logprobs_content,
             echo: asked.echo,
             return_token_ids: generation.return_token_ids,
             include_usage: generation.stream.is_some_and(|stream| stream.include_usage),
@@ -119,7 +121,10 @@ impl CompletionShape {
             prompt_text.chars().count()
         };
         let mut piece = CompletionChoice {
-            logprobs: self.style.map(|_| CompletionLogprobs::default()),
+            logprobs: self.style.map(|_| CompletionLogprobs {
+                content: self.logprobs_content.then(Vec::new),
+                ..CompletionLogprobs::default()
+            }),
             prompt_token_ids: self.return_token_ids.then(|| prompt.token_ids.clone()),
             token_ids: self.return_token_ids.then(Vec::new),
             ..CompletionChoice::default()
@@ -175,6 +180,7 @@ impl CompletionShape {
         self.style.map(|style| LegacyWriter {
             style,
             num_top: self.num_top,
+            with_content: self.logprobs_content,
             text: &self.text,
             offset,
             arrays: CompletionLogprobs::default(),
@@ -465,6 +471,9 @@ fn append(choice: &mut CompletionChoice, piece: CompletionChoice) {
         all.token_logprobs.extend(arrays.token_logprobs);
         all.top_logprobs.extend(arrays.top_logprobs);
         all.text_offset.extend(arrays.text_offset);
+        if let (Some(content), Some(more)) = (&mut all.content, arrays.content) {
+            content.extend(more);
+        }
         all.end = arrays.end.or(all.end.take());
     }
     if let (Some(all), Some(ids)) = (&mut choice.token_ids, piece.token_ids) {

@@ -5,9 +5,7 @@ use assay_api::openai::{CompletionRequest, Prompt};
 
 use super::completion_prompt::CompletionPrompt;
 use super::constraint;
-use super::request::{
-    ModelLimits, Room, Work, check_named_scores, check_token_ids, engine_request,
-};
+use super::request::{ModelLimits, Room, Work, check_num_scores, check_token_ids, engine_request};
 use crate::error::ApiError;
 use crate::model_text::ModelText;
 
@@ -40,7 +38,7 @@ pub(crate) fn build(
         Work::Engine(request) => Some(&**request),
         Work::Nothing { .. } => None,
     });
-    check_named_scores(&asked.generation, requests)?;
+    check_num_scores(&asked.generation, requests)?;
     Ok(built)
 }
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use assay_api::openai::{CompletionLogprobs, TopLogprobs};
+use assay_api::openai::{CompletionLogprobs, LogprobEntry, TopLogprobs};
 use assay_engine::{Entry, TokenOutput, TopLogprob};
 
-use super::logprob_entries::{EntryStyle, Listing, finite, missing_scores, token_id_text};
+use super::logprob_entries::{EntryStyle, Listing, finite, missing_scores, token_id_text, visible};
 use crate::error::ApiError;
 use crate::model_text::ModelText;
 
@@ -15,6 +15,8 @@ use crate::model_text::ModelText;
 pub(crate) struct LegacyWriter<'a> {
     pub(crate) style: EntryStyle,
     pub(crate) num_top: u32,
+    /// Whether entries are written besides.
+    pub(crate) with_content: bool,
     pub(crate) text: &'a ModelText,
     /// Where the next text begins, in code points from the start of the prompt.
     pub(crate) offset: usize,
@@ -28,13 +30,24 @@ impl LegacyWriter<'_> {
         let logprobs = entry.output.logprobs.as_ref();
         let logprob = logprobs.ok_or_else(|| missing_scores(entry.output.token_id))?;
         let logprob = finite(logprob.logprob, self.style.mode)?;
+        if self.with_content {
+            let written = visible(entry, self.style, self.text)?;
+            self.push_content(Some(written));
+        }
         self.push_element(entry.output.token_id, &entry.text, Some(logprob), Some(top));
         Ok(())
     }
 
     /// Appends the prompt's first token, which has no score.
     pub(crate) fn push_first(&mut self, entry: &Entry) {
+        if self.with_content {
+            self.push_content(None);
+        }
         self.push_element(entry.output.token_id, &entry.text, None, None);
+    }
+
+    fn push_content(&mut self, entry: Option<LogprobEntry>) {
+        self.arrays.content.get_or_insert_default().push(entry);
     }
 
     fn push_element(

@@ -10,7 +10,7 @@ use assay_engine::{
 use crate::convert::constraint;
 use crate::error::{ApiError, SequenceRoom, TokenCount};
 use crate::model_text::ModelText;
-use crate::reply::MAX_NAMED_SCORES;
+use crate::reply::MAX_REPLY_SCORES;
 
 /// What the engine can take.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ pub(crate) fn chat(
         seed,
         text,
     );
-    check_named_scores(asked, [&request])?;
+    check_num_scores(asked, [&request])?;
     Ok(Request {
         constraint,
         format,
@@ -163,45 +163,48 @@ pub(crate) fn check_token_ids(asked: &GenerationParams, vocab_size: u32) -> Resu
     }
 }
 
-/// Refuses a reply, kept until it is whole, that is certain to hold more scores of named tokens than it may: the
-/// prompt's where it is scored, and as many as `max_tokens` says.
-pub(crate) fn check_named_scores<'a>(
+/// Refuses a reply, kept until it is whole, that would hold more scores than it may: the prompt's where it is scored, and
+/// as many as `max_tokens` says. Each place has its token's own, its alternatives' and those of the named tokens.
+pub(crate) fn check_num_scores<'a>(
     asked: &GenerationParams,
     requests: impl IntoIterator<Item = &'a Request>,
 ) -> Result<(), ApiError> {
-    let Some(named) = asked
-        .named_tokens
-        .as_ref()
-        .filter(|_| asked.stream.is_none())
-    else {
+    if asked.stream.is_some() {
         return Ok(());
-    };
-    let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    }
     let says_how_long = asked
         .max_tokens
         .is_some_and(|(_, max_tokens)| max_tokens > 0);
-    let places = requests.into_iter().map(|request| {
-        let scored = request
-            .prompt_logprobs
-            .map_or(0, |_| request.prompt_token_ids.len());
-        let generated = if says_how_long {
-            as_usize(request.max_tokens)
-        } else {
-            0
-        };
-        (scored + generated).saturating_mul(as_usize(request.num_choices))
+    let counts = requests.into_iter().map(|request| {
+        let at_each = |top: u32| 1 + as_usize(top) + request.named_token_ids.len();
+        let of_prompt = request.prompt_logprobs.map_or(0, |params| {
+            request.prompt_token_ids.len() * at_each(params.top_logprobs)
+        });
+        let of_reply = request
+            .logprobs
+            .filter(|_| says_how_long)
+            .map_or(0, |params| {
+                as_usize(request.max_tokens).saturating_mul(at_each(params.top_logprobs))
+            });
+        (of_prompt.saturating_add(of_reply)).saturating_mul(as_usize(request.num_choices))
     });
-    let places = places.fold(0, usize::saturating_add);
-    let count = named.token_ids.len();
-    if asked.logprobs.is_none() || places.saturating_mul(count) <= MAX_NAMED_SCORES {
+    let num_scores = counts.fold(0, usize::saturating_add);
+    if num_scores <= MAX_REPLY_SCORES {
         return Ok(());
     }
-    let field = named.field;
+    let field = match &asked.named_tokens {
+        Some(named) => named.field,
+        None => "logprobs",
+    };
     let message = format!(
-        "`{field}`: {count} ids at {places} places are more than {MAX_NAMED_SCORES} scores, which is what an unstreamed \
-         reply may hold: name fewer, score or generate fewer tokens at a time, or set `stream`"
+        "`{field}`: {num_scores} scores at all places are more than {MAX_REPLY_SCORES}, which is what an unstreamed reply \
+         may hold: ask for fewer at each, score or generate fewer tokens at a time, or set `stream`"
     );
     Err(FieldError::new(field, message).into())
+}
+
+fn as_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The refusal of an id that is no token's, found at `path` of the field `param`.

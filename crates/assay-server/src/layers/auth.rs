@@ -11,14 +11,18 @@ use crate::error::ApiError;
 use crate::state::AppState;
 
 /// Routes that hold no data and answer without a key.
-const OPEN: [&str; 6] = [
+const OPEN: [&str; 7] = [
     "/health",
     "/ready",
     "/openapi.json",
     "/docs",
     "/docs/page.css",
     "/docs/page.js",
+    "/",
 ];
+
+/// What the console at `/` is made of, which is the same for everybody.
+const OPEN_FOLDER: &str = "/console/";
 
 /// The keys, hashed, so that comparing takes the same time whatever a key's length or its first letters.
 pub(crate) struct ApiKeys(Vec<[u8; 32]>);
@@ -51,7 +55,8 @@ pub(crate) async fn require_key(
     next: Next,
 ) -> Result<Response, ApiError> {
     let keys = app.keys();
-    let open = keys.is_empty() || OPEN.contains(&request.uri().path());
+    let path = request.uri().path();
+    let open = keys.is_empty() || OPEN.contains(&path) || path.starts_with(OPEN_FOLDER);
     if open || given_key(request.headers()).is_some_and(|key| keys.allow(key)) {
         Ok(next.run(request).await)
     } else {

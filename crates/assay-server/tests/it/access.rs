@@ -64,7 +64,7 @@ async fn keys_open_every_route_but_the_probes() {
 /// Every route that holds data: none of them answers without a key, whatever is sent.
 #[tokio::test]
 async fn no_route_answers_without_a_key() {
-    const POST: [&str; 12] = [
+    const POST: [&str; 13] = [
         CHAT,
         "/v1/completions",
         "/v1/responses",
@@ -74,11 +74,13 @@ async fn no_route_answers_without_a_key() {
         "/v1/decisions",
         "/v1/decide",
         "/v1/systemone",
+        "/v1/replay",
         "/tokenize",
         "/detokenize",
         "/apply-template",
     ];
-    const GET: [&str; 4] = [
+    const GET: [&str; 5] = [
+        "/v1/about",
         "/v1/models",
         "/v1/models/scripted",
         "/metrics",

@@ -145,10 +145,10 @@ async fn r9_too_long_is_refused_with_the_counts() {
     }
 }
 
-/// Scores of many named tokens at many places: what one reply in memory may not hold is refused before any work, a
+/// Many scores at many places: what one reply in memory may not hold is refused before any work, a
 /// stream holds nothing.
 #[tokio::test]
-async fn n6_scores_of_named_tokens_are_bounded_where_a_reply_is_kept() {
+async fn n6_scores_are_bounded_where_a_reply_is_kept() {
     let world = Setup {
         context_length: 20_000,
         ..Setup::default()
@@ -161,7 +161,7 @@ async fn n6_scores_of_named_tokens_are_bounded_where_a_reply_is_kept() {
         .check_refused_by(COMPLETIONS, &body, "logprob_token_ids")
         .await;
     assert!(
-        message.contains("8401") && message.contains("stream"),
+        message.contains("scores at all places") && message.contains("stream"),
         "{message}"
     );
     let choices = json!({"prompt": vec![65; 100], "n": 84});
@@ -183,6 +183,11 @@ async fn n6_scores_of_named_tokens_are_bounded_where_a_reply_is_kept() {
     let long = json!({"logprobs": true, "allowed_token_ids": named, "max_tokens": 8_400});
     world
         .check_refused(&with(crate::world::ask("x"), long), "allowed_token_ids")
+        .await;
+    let alternatives = json!({"prompt": [65], "n": 100, "logprobs": 20, "max_tokens": 1_000});
+    let body_of_tops = with(complete_prompt(&json!([65])), alternatives);
+    world
+        .check_refused_by(COMPLETIONS, &body_of_tops, "logprobs")
         .await;
     assert_eq!(world.engine.stats().num_steps, 0, "no work was done");
     // Fewer at a time is fine.

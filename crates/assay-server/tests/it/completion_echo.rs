@@ -226,3 +226,31 @@ async fn r10_an_echo_without_scores_is_the_text_alone() {
         "scoring nothing takes no pass"
     );
 }
+
+/// `logprobs_content` says the same in chat's shape, and nothing without it.
+#[tokio::test]
+async fn entries_come_besides_the_arrays() {
+    let world = World::new();
+    let more = json!({"echo": true, "logprobs": 2, "max_tokens": 3, "return_token_ids": true, "temperature": 0});
+    let body = with(complete_prompt(&json!("Is it? 日本")), more);
+    let plain = check_completion(&world, &body).await;
+    assert!(plain["choices"][0]["logprobs"].get("content").is_none());
+    let body = with(body, json!({"logprobs_content": true}));
+    let reply = check_completion(&world, &body).await;
+    let choice = &reply["choices"][0];
+    let logprobs = &choice["logprobs"];
+    let content = list(&logprobs["content"]);
+    assert_eq!(content.len(), list(&logprobs["tokens"]).len());
+    assert_eq!(content[0], Value::Null);
+    let mut ids = list(&choice["prompt_token_ids"]).to_vec();
+    ids.extend_from_slice(list(&choice["token_ids"]));
+    for (index, entry) in content.iter().enumerate().skip(1) {
+        assert_eq!(entry["token"], logprobs["tokens"][index]);
+        assert_eq!(entry["logprob"], logprobs["token_logprobs"][index]);
+        if let Some(id) = ids.get(index) {
+            assert_eq!(entry["token_id"], *id, "{index}");
+        }
+        assert_eq!(list(&entry["top_logprobs"]).len(), 2);
+        assert!(entry["top_logprobs"][0]["token_id"].is_u64());
+    }
+}

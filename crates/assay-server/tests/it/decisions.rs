@@ -80,6 +80,16 @@ pub(crate) async fn echoed_sum(world: &World, prompt: &[u32], path: &[u32]) -> f
 /// Checks a label's steps to be an echo's, and its end to be that of `end_tokens` together; with one, to the bit.
 async fn check_label(world: &World, prompt: &[u32], label: &Value, end_tokens: &[u32]) -> f64 {
     let path: Vec<u32> = serde_json::from_value(label["token_ids"].clone()).expect("ids");
+    let spelled = list(&label["tokens"])
+        .iter()
+        .map(|token| token.as_str().expect("text"));
+    let spelled: Vec<&str> = spelled.collect();
+    assert_eq!(spelled.len(), path.len());
+    let words = label["label"].as_str().expect("text");
+    assert!(
+        !words.is_ascii() || spelled.concat().ends_with(words),
+        "{label}"
+    );
     let steps: Vec<u64> = list(&label["logprobs"]).iter().map(bits).collect();
     let mut end_mass = 0.0;
     for end_token in end_tokens {

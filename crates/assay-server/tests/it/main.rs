@@ -1,11 +1,13 @@
 //! The server seen from outside: JSON in, JSON out, on the real engine over a scripted model. Files mirror
 //! routes and concerns; test names carry the row of the specification that they check.
 
+mod about;
 mod access;
 mod asking;
 mod completion_asks;
 mod completion_echo;
 mod completions;
+mod console;
 mod context;
 mod decide;
 mod decision_asks;
@@ -26,6 +28,7 @@ mod prompt_scores;
 mod real_model;
 mod reasoning;
 mod receipts;
+mod replay;
 mod responses;
 mod score;
 mod scored;

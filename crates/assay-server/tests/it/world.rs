@@ -11,8 +11,8 @@ use std::time::Duration;
 use assay_engine::{Engine, EngineConfig, EngineHandle, TokenBytes};
 use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
 use assay_server::{
-    AppState, Limits, PROMPT_FORMAT, ParserChoice, ServerConfig, ShutdownTrigger, router, serve,
-    shutdown_channel,
+    AppState, Installed, Limits, PROMPT_FORMAT, ParserChoice, ServerConfig, ShutdownTrigger,
+    router, serve, shutdown_channel,
 };
 use assay_testkit::scripted::{ScriptedModel, StepGate, background_row, forcing_row, nan_row};
 use axum::body::Body;
@@ -87,6 +87,7 @@ pub(crate) fn config() -> ServerConfig {
             prompt_format: PROMPT_FORMAT.to_owned(),
             overrides: Overrides::default(),
         },
+        installed: Installed::default(),
         receipts: false,
         ledger: None,
         template_date: assay_tokenizer::TemplateDate::default(),

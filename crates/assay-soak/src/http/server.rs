@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
 use assay_server::{
-    AppState, Limits, PROMPT_FORMAT, ParserChoice, ServerConfig, ShutdownTrigger, serve,
+    AppState, Installed, Limits, PROMPT_FORMAT, ParserChoice, ServerConfig, ShutdownTrigger, serve,
     shutdown_channel,
 };
 use assay_tokenizer::{ChatTemplate, TemplateDate, TemplateTokens};
@@ -60,6 +60,7 @@ impl Server {
                 prompt_format: PROMPT_FORMAT.to_owned(),
                 overrides: Overrides::default(),
             },
+            installed: Installed::default(),
             receipts: false,
             ledger: None,
             template_date: TemplateDate::default(),

@@ -193,6 +193,7 @@ impl Plan {
         self,
         read: Vec<DecisionReading>,
         priors: &PriorCache,
+        text: &ModelText,
     ) -> Result<Vec<Outcome>, ApiError> {
         let mut by_question: Vec<Option<LabelReading>> = vec![None; self.owners.len()];
         for (group, read) in self.groups.iter().zip(read) {
@@ -205,7 +206,7 @@ impl Plan {
         let read = Readings(by_question);
         let settings = self.settings;
         let asks = self.asks.into_iter();
-        asks.map(|planned| planned.outcome(&read, &settings, priors))
+        asks.map(|planned| planned.outcome(&read, &settings, priors, text))
             .collect()
     }
 }
@@ -240,6 +241,7 @@ impl Planned {
         read: &Readings,
         settings: &DecisionSettings,
         priors: &PriorCache,
+        text: &ModelText,
     ) -> Result<Outcome, ApiError> {
         let Some(first) = self.orders.first() else {
             return Err(ApiError::Internal("a question without an order".to_owned()));
@@ -281,7 +283,7 @@ impl Planned {
                 None => Boundary::Exact,
                 Some(_) => Boundary::Healed,
             },
-            diagnostics: settings.diagnostics.then(|| self.diagnostics(own)),
+            diagnostics: settings.diagnostics.then(|| self.diagnostics(own, text)),
             probabilities,
         };
         Ok(Outcome {
@@ -291,13 +293,14 @@ impl Planned {
         })
     }
 
-    fn diagnostics(&self, read: &LabelReading) -> Diagnostics {
+    fn diagnostics(&self, read: &LabelReading, text: &ModelText) -> Diagnostics {
         let paths = self.labels.iter().zip(&self.label_token_ids);
         let labels = paths
             .zip(&read.labels)
             .map(|((label, token_ids), score)| LabelPath {
                 label: label.clone(),
                 token_ids: token_ids.clone(),
+                tokens: token_ids.iter().map(|id| text.spell(*id).0).collect(),
                 logprobs: score.steps.iter().copied().chain([score.end]).collect(),
                 logprob: score.joint,
             });
