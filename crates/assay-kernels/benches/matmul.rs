@@ -123,7 +123,7 @@ fn main() {
             let first = weights(&mut arena, &cx, *dtype, n, k);
             let copies = RING_BYTES.div_ceil(first.num_bytes()).min(256);
             print!("{dtype:>5} {n:>6}x{k:<5}");
-            for num_tokens in [1, 4, 8, 16, 64, 512] {
+            for num_tokens in [1, 4, 8, 16, 35, 64, 512] {
                 if num_tokens * n > 1 << 24 {
                     continue;
                 }

@@ -246,7 +246,10 @@ unsafe fn values_kernel<S: Simd, const T: usize, const V: usize>(
             let block_end = keys.end.min((block + 1) * KV_BLOCK_TOKENS);
             let rows = blocks.v[block].add(d);
             let after = blocks.after_v[block].wrapping_add(d);
+            let mut weights = p.add(key);
             while key < block_end {
+                // An address with an index would make two operations of each fma that reads it.
+                weights = simd.opaque(weights);
                 let row = rows.add(key % KV_BLOCK_TOKENS * head_dim);
                 let mut value = [simd.splat(0.0); V];
                 for v in 0..V {
@@ -257,12 +260,13 @@ unsafe fn values_kernel<S: Simd, const T: usize, const V: usize>(
                     }
                 }
                 for t in 0..T {
-                    let weight = simd.splat(*p.add(t * SCORE_STRIDE + key));
+                    let weight = simd.splat(*weights.add(t * SCORE_STRIDE));
                     for v in 0..V {
                         sums[t][v] = simd.fma(weight, value[v], sums[t][v]);
                     }
                 }
                 key += 1;
+                weights = weights.add(1);
             }
         }
         for t in 0..T {

@@ -2,7 +2,7 @@
 //! integer `−zero_point·S_j` where quants are stored with a zero point, or `f32(S_j)` for the
 //! offset chain. No format has both.
 //!
-//! The BF16 kernels of AMX multiply signed quants and need only the latter.
+//! The kernels of AMX for many tokens multiply signed quants and need only the latter.
 //!
 //! Laid out like the activations: `[tile][sub-block][token of tile]`.
 
@@ -14,7 +14,8 @@ pub(super) fn corrections<S: ScaleLayout>(
     activations: &QuantizedActivations,
     zero_point: u8,
 ) -> Vec<u32> {
-    if !S::HAS_OFFSET && activations.in_tile_rows() {
+    let are_signed = activations.in_tile_rows() || activations.in_many_byte_rows();
+    if !S::HAS_OFFSET && are_signed {
         return Vec::new();
     }
     let value = |sum: i32| {

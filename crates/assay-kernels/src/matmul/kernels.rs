@@ -19,7 +19,9 @@ pub(super) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task, zer
             super::amx::run::<Q, S>(job, task, zero_point);
         }
         #[cfg(target_arch = "x86_64")]
-        IsaKind::Amx if job.activations.in_byte_rows() => super::amx::run_few::<Q, S>(job, task),
+        IsaKind::Amx if job.activations.in_byte_rows() => {
+            super::amx::run_few::<Q, S>(job, task, zero_point);
+        }
         #[cfg(target_arch = "x86_64")]
         IsaKind::Amx => super::avx512::run::<Q, S>(job, task),
         #[cfg(not(target_arch = "x86_64"))]

@@ -10,8 +10,10 @@ use std::ops::Range;
 
 const BLOCK: usize = 32;
 const WORDS_QUAD: usize = 4;
+/// Tiles of byte rows from which their weights are expanded once for all.
+const MIN_EXPANDED_TILES: usize = 3;
 /// Elements of one task: fewer are done sooner than another thread is woken.
-const TASK_ELEMENTS: usize = 1 << 14;
+const TASK_ELEMENTS: usize = 1 << 13;
 
 /// Quantised activations `[num_tokens, k]`: integers, block scales and sub-block sums.
 ///
@@ -184,6 +186,14 @@ impl QuantizedActivations {
     /// Whether the words are rows of AMX tiles of bytes.
     pub(crate) fn in_byte_rows(&self) -> bool {
         self.layout.in_byte_rows()
+    }
+
+    /// Whether they are, and so many that it pays to expand weights once for all tiles: expanding costs as much as
+    /// a tile, and saves a third of one of 16-bit integers, a sixth of one of 8-bit ones, which never are so many.
+    pub(crate) fn in_many_byte_rows(&self) -> bool {
+        self.in_byte_rows()
+            && self.profile == ActivationProfile::A16
+            && self.num_tiles() >= MIN_EXPANDED_TILES
     }
 
     /// Tokens of a full tile.

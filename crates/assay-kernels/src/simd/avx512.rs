@@ -35,6 +35,18 @@ unsafe impl Simd for Avx512 {
     fn prefetch(self, address: *const u16) {
         intrinsic!(_mm_prefetch::<_MM_HINT_T1>(address.cast()))
     }
+    #[expect(
+        clippy::pointers_in_nomem_asm_block,
+        reason = "the block neither reads nor writes"
+    )]
+    #[inline(always)]
+    fn opaque(self, mut address: *const f32) -> *const f32 {
+        // SAFETY: the block holds no instruction.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+        }
+        address
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         intrinsic!(_mm512_set1_ps(x))

@@ -31,6 +31,8 @@ pub(crate) unsafe trait Simd: Copy {
 
     /// Asks for the cache line at `address`, any address, to come into the second-level cache.
     fn prefetch(self, address: *const u16);
+    /// `address`, of which the compiler knows nothing after this: it is kept in a register of its own.
+    fn opaque(self, address: *const f32) -> *const f32;
     fn splat(self, x: f32) -> Self::F32;
     /// # Safety
     /// `F32_LANES` f32 are readable at `from`.

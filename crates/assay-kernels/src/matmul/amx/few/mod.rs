@@ -7,11 +7,14 @@
 //! products of `avx512` need. Common layouts have kernels of their own, the others share some. Sums
 //! are exact integers; the two chains are those of `avx512`, lanes being rows.
 //!
-//! Two row groups share each tile of activations. A block's sums are folded while the next block's
-//! are made, so that neither waits for the latency of the tiles.
+//! Two row groups share each tile of activations. A block's sums are stored while the next block's are made, and
+//! folded while the one after that is, so that nothing waits for the latency of the tiles. Where several tiles of 16-bit
+//! integers follow each other, the weights of the two groups are expanded once for all of them, less their zero point: then
+//! their sums need no correction.
 
 mod expand;
 mod pass;
+mod products;
 
 use super::GROUPS;
 use super::format::Format;
@@ -19,20 +22,24 @@ use crate::matmul::job::{Job, Task};
 use crate::matmul::panel::BLOCKS_PER_STEP;
 use crate::matmul::quants::{BLOCK, PANEL_ROWS, QuantLayout};
 use crate::matmul::scales::ScaleLayout;
-use crate::quantize::{ActivationProfile, BYTE_TILE_TOKENS};
+use crate::quantize::ActivationProfile;
 use crate::x86::amx::Tiles;
-use expand::{Called, Expand, Inlined};
-use pass::{Pass, Rows, Scratch};
+use expand::{Called, Expand, Inlined, Ready, Weights};
+use pass::{Pass, Rows, Scratch, TOKENS};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// Tokens of a tile.
-const TOKENS: usize = BYTE_TILE_TOKENS;
 /// Runs one task of activations in byte rows.
-pub(in crate::matmul) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task: Task) {
+pub(in crate::matmul) fn run<Q: QuantLayout, S: ScaleLayout>(
+    job: &Job<'_>,
+    task: Task,
+    zero_point: u8,
+) {
     let format = Format::of::<Q, S>();
     let is_wide = job.activations.profile() == ActivationProfile::A16;
-    let run = if Q::IS_COMMON {
+    let run = if job.activations.in_many_byte_rows() {
+        pick::<S, Ready>(is_wide)
+    } else if Q::IS_COMMON {
         pick::<S, Inlined<Q>>(is_wide)
     } else {
         pick::<S, Called>(is_wide)
@@ -40,14 +47,14 @@ pub(in crate::matmul) fn run<Q: QuantLayout, S: ScaleLayout>(job: &Job<'_>, task
     // SAFETY: kernels::run comes here only for an `Isa` of kind Amx, which exists only on a CPU with
     // AMX, AVX-512 F, BW, DQ and VL, in a process that may use tiles; tasks do not nest, so this
     // thread has no other tiles. The format is the job's.
-    unsafe { run(job, task, format) }
+    unsafe { run(job, task, format, zero_point) }
 }
 
 /// Runs a task of a job in a format.
 ///
 /// # Safety
 /// As [`run_scaled`].
-type RunTask = unsafe fn(&Job<'_>, Task, Format);
+type RunTask = unsafe fn(&Job<'_>, Task, Format, u8);
 
 /// The kernel for scales like `S`.
 fn pick<S: ScaleLayout, E: Expand>(is_wide: bool) -> RunTask {
@@ -67,7 +74,7 @@ fn pick<S: ScaleLayout, E: Expand>(is_wide: bool) -> RunTask {
 ///
 /// # Safety
 /// AMX tiles and the features named; this thread has no tiles; `format` is that of the job's panels,
-/// has sub-blocks of `SUB_BLOCK`, and offsets if `HAS_OFFSET`.
+/// has sub-blocks of `SUB_BLOCK`, and offsets if `HAS_OFFSET`, else its quants are stored with the zero point.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn run_scaled<
     const SUB_BLOCK: usize,
@@ -78,6 +85,7 @@ unsafe fn run_scaled<
     job: &Job<'_>,
     task: Task,
     format: Format,
+    zero_point: u8,
 ) {
     let parts = if WIDE { 2 } else { 1 };
     let subs_per_block = BLOCK / SUB_BLOCK;
@@ -88,15 +96,37 @@ unsafe fn run_scaled<
     };
     let steps = format.steps(job.num_blocks);
     let mut scratch = MaybeUninit::<Scratch>::uninit();
+    let mut ready = E::IS_READY.then(|| Weights::new(job.num_blocks));
+    let corrections_per_tile = if HAS_OFFSET || !E::IS_READY {
+        TOKENS * job.num_blocks * subs_per_block
+    } else {
+        0
+    };
     // SAFETY: the caller vouches for AMX.
     let _tiles = unsafe { Tiles::of_bytes(parts * TOKENS, SUB_BLOCK) };
     for first_group in task.groups.clone().step_by(GROUPS) {
         let num_groups = GROUPS.min(task.groups.end - first_group);
         let panels = &job.panels[first_group * job.panel_bytes..][..num_groups * job.panel_bytes];
+        if let Some(ready) = &mut ready {
+            for (group, panel) in panels.chunks_exact(job.panel_bytes).enumerate() {
+                // Quants of formats with offsets have no more than five bits: they are the same signed.
+                let zero_point = if HAS_OFFSET { 0 } else { zero_point };
+                // SAFETY: this function has the CPU features; the panels are the format's.
+                unsafe { ready.fill(group, &format, &steps, panel, subs_per_block, zero_point) };
+            }
+        }
+        // A missing second group repeats the first, or what `ready` has there, and its sums are not used.
+        let (first, second, ready_scales) = match &ready {
+            Some(ready) => (ready.quads(), ready.second(), ready.scales()),
+            None => (
+                panels.as_ptr(),
+                (num_groups - 1) * job.panel_bytes,
+                std::ptr::null(),
+            ),
+        };
         for tile in task.tiles.clone() {
             let words = job.activations.tile_words(tile);
             let scales = job.activations.tile_scales(tile);
-            let corrections_per_tile = TOKENS * job.num_blocks * subs_per_block;
             let corrections =
                 &job.corrections[tile * corrections_per_tile..][..corrections_per_tile];
             // The pointers of the pass walk these by block and sub-block.
@@ -106,9 +136,9 @@ unsafe fn run_scaled<
                 job,
                 format,
                 steps,
-                panels: panels.as_ptr(),
-                // A missing second group repeats the first, and its sums are not used.
-                second: (num_groups - 1) * job.panel_bytes,
+                panels: first,
+                second,
+                ready_scales,
                 words: words.as_ptr().cast(),
                 scales: scales.as_ptr(),
                 corrections: corrections.as_ptr(),

@@ -2,31 +2,36 @@
 
 use super::super::GROUPS;
 use super::super::format::{Format, StepScales, Steps};
-use super::TOKENS;
 use super::expand::Expand;
+use super::products::{Factors, multiply_first, multiply_next, store_last};
 use crate::matmul::job::Job;
 use crate::matmul::panel::BLOCKS_PER_STEP;
 use crate::matmul::quants::{BLOCK, QUAD, QUADS};
-use std::arch::asm;
+use crate::quantize::BYTE_TILE_TOKENS;
 use std::arch::x86_64::*;
 
+/// Tokens of a tile.
+pub(super) const TOKENS: usize = BYTE_TILE_TOKENS;
+
 /// How far ahead of its use a weight is asked for, within the panels of a pair of row groups.
-const PREFETCH_BYTES: usize = 2048;
+pub(super) const PREFETCH_BYTES: usize = 2048;
 /// Sub-blocks of a block at most.
 const MAX_SUBS: usize = 2;
 /// Bytes of a row of weights or sums.
-const ROW: usize = 64;
+pub(super) const ROW: usize = 64;
 /// Bytes of a tile of sums.
-const SUMS_BYTES: usize = 1024;
+pub(super) const SUMS_BYTES: usize = 1024;
+/// Blocks between an expansion and the next one to the same place.
+const EXPANDED: usize = 4;
 
 /// A value per token, lanes are rows of a group.
 pub(super) type Rows = [__m512; TOKENS];
 
-/// What a task keeps near, of two blocks in turn; everything is written before it is read.
+/// What a task keeps near, of a few blocks in turn; everything is written before it is read.
 #[repr(C, align(64))]
 pub(super) struct Scratch {
     /// `[block][group]`, quad vectors.
-    weights: [[[u8; ROW * QUADS]; GROUPS]; 2],
+    weights: [[[u8; ROW * QUADS]; GROUPS]; EXPANDED],
     /// `[group]`, of the step that is folded.
     scales: [StepScales; GROUPS],
     /// `[sub-block][block][group]`, `[part][token][row]`: the two blocks lie half a page apart, so that loads of the
@@ -44,10 +49,12 @@ pub(super) struct Pass<'a, const SUB_BLOCK: usize, const HAS_OFFSET: bool, const
     pub(super) job: &'a Job<'a>,
     pub(super) format: Format,
     pub(super) steps: Steps,
-    /// The first group's panel.
+    /// The first group's panel, or its quads where they are ready.
     pub(super) panels: *const u8,
     /// Bytes from there to the second group's.
     pub(super) second: usize,
+    /// `[group][step]` where they are ready.
+    pub(super) ready_scales: *const StepScales,
     pub(super) words: *const u8,
     pub(super) scales: *const f32,
     pub(super) corrections: *const u32,
@@ -62,40 +69,45 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
 
     /// The outputs before the bias.
     ///
-    /// A block is expanded two blocks and multiplied one block before it is folded: a tile waits until
-    /// what it loads has left the store buffer, and a fold for the latency of the tiles.
+    /// A block's sums are stored while the next one's are made, and folded after that. It is expanded one block
+    /// before it is multiplied: a tile waits until what it loads has left the store buffer.
     ///
     /// # Safety
     /// The tiles are configured for the profile and `SUB_BLOCK`; AVX-512 F, BW, DQ, VL; every pointer has all
-    /// blocks.
+    /// blocks, as `E` wants them.
     #[inline(always)]
     pub(super) unsafe fn multiply<E: Expand>(&self) -> [Rows; GROUPS] {
         let num_blocks = self.job.num_blocks;
         let num_steps = num_blocks.div_ceil(BLOCKS_PER_STEP);
         // SAFETY: the caller's contract; blocks are below `num_blocks`, and each is expanded before
-        // it is multiplied, and multiplied before it is folded.
+        // it is multiplied, multiplied before it is stored, and stored before it is folded.
         unsafe {
             let y = &raw mut (*self.scratch).y;
             y.write([[_mm512_setzero_ps(); TOKENS]; GROUPS]);
-            let mut next = self.expand::<E>(0);
-            self.multiply_block(0, next);
-            if num_blocks > 1 {
-                next = self.expand::<E>(1);
+            let first = self.expand::<E>(0);
+            let second = if num_blocks > 1 {
+                self.expand::<E>(1)
+            } else {
+                first
+            };
+            let mut quads = [first, second];
+            let factors = self.factors(0, 0, first);
+            if E::IS_READY {
+                multiply_first::<true>(factors);
+            } else {
+                multiply_first::<false>(factors);
             }
+            self.advance::<E>(0, &mut quads);
             for index in 0..num_steps {
                 let first = index * BLOCKS_PER_STEP;
                 let end = num_blocks.min(first + BLOCKS_PER_STEP);
-                self.expand_scales(index);
+                let scales = self.step_scales::<E>(index);
                 let mut acc = [[_mm512_setzero_ps(); TOKENS]; GROUPS];
                 for block in first..end {
                     if block + 1 < num_blocks {
-                        let quads = next;
-                        if block + 2 < num_blocks {
-                            next = self.expand::<E>(block + 2);
-                        }
-                        self.multiply_block(block + 1, quads);
+                        self.advance::<E>(block + 1, &mut quads);
                     }
-                    self.fold(block, &mut acc);
+                    self.fold::<E>(block, scales, &mut acc);
                 }
                 self.end_step(index, &acc, y);
             }
@@ -103,14 +115,67 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
         }
     }
 
-    /// A block's quad vectors, to its half of the scratch where they are not stored so.
+    /// Stores the sums of `block`, whose first sub-block's are in the tiles, and leaves those of the first sub-block
+    /// after it there.
+    ///
+    /// # Safety
+    /// As `multiply`; `quads` are the block's and the next one's, and become those of the block after it.
+    #[inline(always)]
+    unsafe fn advance<E: Expand>(&self, block: usize, quads: &mut [Quads; 2]) {
+        let [this, next] = *quads;
+        *quads = [next, next];
+        if block + 2 < self.job.num_blocks {
+            // SAFETY: the caller's contract.
+            quads[1] = unsafe { self.expand::<E>(block + 2) };
+        }
+        for sub in 0..Self::SUBS_PER_BLOCK {
+            let is_odd = (block * Self::SUBS_PER_BLOCK + sub) % 2 == 1;
+            // SAFETY: the caller's contract.
+            unsafe {
+                let sums = (&raw mut (*self.scratch).sums[sub][block % 2]).cast();
+                let factors = if sub + 1 < Self::SUBS_PER_BLOCK {
+                    self.factors(block, sub + 1, this)
+                } else if block + 1 < self.job.num_blocks {
+                    self.factors(block + 1, 0, next)
+                } else {
+                    store_last(is_odd, sums);
+                    return;
+                };
+                if E::IS_READY {
+                    multiply_next::<true>(is_odd, factors, sums);
+                } else {
+                    multiply_next::<false>(is_odd, factors, sums);
+                }
+            }
+        }
+    }
+
+    /// What the products of a sub-block multiply.
+    ///
+    /// # Safety
+    /// As `multiply`; `quads` are the block's.
+    #[inline(always)]
+    unsafe fn factors(&self, block: usize, sub: usize, quads: Quads) -> Factors {
+        let at = block * Self::PARTS * TOKENS * BLOCK + sub * SUB_BLOCK;
+        Factors {
+            // SAFETY: the caller's contract.
+            words: unsafe { self.words.add(at) },
+            weights: quads.map(|quads| quads.wrapping_add(sub * (SUB_BLOCK / QUAD) * ROW)),
+        }
+    }
+
+    /// A block's quad vectors, written to its part of the scratch where they are not there.
     ///
     /// # Safety
     /// As `multiply`.
     #[inline(always)]
     unsafe fn expand<E: Expand>(&self, block: usize) -> Quads {
-        let step = self.steps.step(block / BLOCKS_PER_STEP);
         let sub_block_bytes = E::sub_block_bytes(&self.format);
+        if E::IS_READY {
+            let first = self.panels.wrapping_add(block * sub_block_bytes);
+            return [first, first.wrapping_add(self.second)];
+        }
+        let step = self.steps.step(block / BLOCKS_PER_STEP);
         let at = step.quants + block % BLOCKS_PER_STEP * sub_block_bytes;
         let ahead = self.ahead(at);
         let mut quads = [std::ptr::null(); GROUPS];
@@ -119,51 +184,41 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
             unsafe {
                 let sub_block = self.panels.add(group * self.second + at);
                 prefetch(sub_block, ahead, sub_block_bytes);
-                let out = &raw mut (*self.scratch).weights[block % 2][group];
+                let out = &raw mut (*self.scratch).weights[block % EXPANDED][group];
                 *quads = E::expand(&self.format, sub_block, out.cast()).cast();
             }
         }
         quads
     }
 
-    /// The scales of a step, for its folds.
+    /// The scales of a step, of each group.
     ///
     /// # Safety
     /// As `multiply`.
     #[inline(always)]
-    unsafe fn expand_scales(&self, index: usize) {
+    unsafe fn step_scales<E: Expand>(&self, index: usize) -> [*const StepScales; GROUPS] {
+        let mut all = [std::ptr::null(); GROUPS];
+        if E::IS_READY {
+            let num_steps = self.job.num_blocks.div_ceil(BLOCKS_PER_STEP);
+            for (group, scales) in all.iter_mut().enumerate() {
+                *scales = self.ready_scales.wrapping_add(group * num_steps + index);
+            }
+            return all;
+        }
         let step = self.steps.step(index);
         let num_subs = step.num_blocks * Self::SUBS_PER_BLOCK;
-        for group in 0..GROUPS {
+        for (group, scales) in all.iter_mut().enumerate() {
             // SAFETY: the caller's contract.
             unsafe {
                 let section = self.panels.add(group * self.second + step.section);
                 let bytes = step.quants - step.section;
                 prefetch(section, self.ahead(step.section), bytes);
-                let scales = &raw mut (*self.scratch).scales[group];
-                (self.format.scales)(section, num_subs, scales);
+                let out = &raw mut (*self.scratch).scales[group];
+                (self.format.scales)(section, num_subs, out);
+                *scales = out;
             }
         }
-    }
-
-    /// The integer sums of a block, to its half of the scratch.
-    ///
-    /// # Safety
-    /// As `multiply`; `quads` are the block's.
-    #[inline(always)]
-    unsafe fn multiply_block(&self, block: usize, quads: Quads) {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let words = self.words.add(block * Self::PARTS * TOKENS * BLOCK);
-            for sub in 0..Self::SUBS_PER_BLOCK {
-                let sums = &raw mut (*self.scratch).sums[sub][block % 2];
-                multiply_tiles(
-                    words.add(sub * SUB_BLOCK),
-                    quads.map(|quads| quads.wrapping_add(sub * (SUB_BLOCK / QUAD) * ROW)),
-                    sums.cast(),
-                );
-            }
-        }
+        all
     }
 
     /// How far behind a byte of a panel lies what is wanted soon: in the same panel, or in the one of the
@@ -180,18 +235,23 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
     /// Level 1 over the sub-blocks of a block.
     ///
     /// # Safety
-    /// As `multiply`; the block's sums and scales are in the scratch.
+    /// As `multiply`; the block's sums are in the scratch, `scales` are those of its step.
     #[inline(always)]
-    unsafe fn fold(&self, block: usize, acc: &mut [Rows; GROUPS]) {
+    unsafe fn fold<E: Expand>(
+        &self,
+        block: usize,
+        scales_of: [*const StepScales; GROUPS],
+        acc: &mut [Rows; GROUPS],
+    ) {
         let subs = Self::SUBS_PER_BLOCK;
         // SAFETY: the caller's contract.
         unsafe {
             for sub in 0..subs {
                 let j = block % BLOCKS_PER_STEP * subs + sub;
-                let corrections = self.corrections.add((block * subs + sub) * TOKENS);
+                let corrections = self.corrections.wrapping_add((block * subs + sub) * TOKENS);
                 let scales = self.scales.wrapping_add(block * TOKENS);
                 for (group, acc) in acc.iter_mut().enumerate() {
-                    let weights = &raw const (*self.scratch).scales[group][j];
+                    let weights = &raw const (*scales_of[group])[j];
                     let weight = _mm512_load_ps((*weights)[0].as_ptr());
                     let offset = if HAS_OFFSET {
                         _mm512_load_ps((*weights)[1].as_ptr())
@@ -206,8 +266,8 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
                             let lo = _mm512_load_si512(sums.add(TOKENS + t));
                             s = _mm512_add_epi32(_mm512_slli_epi32::<8>(s), lo);
                         }
-                        let correction = corrections.add(t).read();
-                        if !HAS_OFFSET {
+                        if !HAS_OFFSET && !E::IS_READY {
+                            let correction = corrections.add(t).read();
                             s = _mm512_add_epi32(s, _mm512_set1_epi32(correction.cast_signed()));
                         }
                         let scaled = |w| {
@@ -219,7 +279,8 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
                         };
                         *acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s), scaled(weight), *acc);
                         if HAS_OFFSET {
-                            let block_sum = _mm512_set1_ps(f32::from_bits(correction));
+                            let block_sum = f32::from_bits(corrections.add(t).read());
+                            let block_sum = _mm512_set1_ps(block_sum);
                             *acc = _mm512_fmadd_ps(block_sum, scaled(offset), *acc);
                         }
                     }
@@ -251,47 +312,14 @@ impl<const SUB_BLOCK: usize, const HAS_OFFSET: bool, const WIDE: bool>
     }
 }
 
-/// Two tiles of sums from one of activations, whose rows lie a block apart, and two of weights.
-///
-/// # Safety
-/// The tiles are configured; every pointer has its tiles, `sums` may be written.
-#[inline(always)]
-unsafe fn multiply_tiles(words: *const u8, weights: [*const u8; GROUPS], sums: *mut u8) {
-    // SAFETY: the caller's contract; nothing but tiles and `sums` is written.
-    unsafe {
-        asm!(
-            "tileloadd tmm4, [{words} + {word_row}]",
-            "tileloadd tmm6, [{first} + {row}]",
-            "tileloadd tmm7, [{second} + {row}]",
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tdpbsud tmm0, tmm4, tmm6",
-            "tdpbsud tmm1, tmm4, tmm7",
-            "tilestored [{sums} + {row}], tmm0",
-            "tilestored [{sums} + {row} + 1024], tmm1",
-            words = in(reg) words,
-            word_row = in(reg) BLOCK,
-            first = in(reg) weights[0],
-            second = in(reg) weights[1],
-            row = in(reg) ROW,
-            sums = in(reg) sums,
-            out("tmm0") _, out("tmm1") _, out("tmm4") _, out("tmm6") _, out("tmm7") _,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
 /// Asks for `bytes` that lie `ahead` of `at`.
 ///
 /// # Safety
 /// SSE; prefetching never faults, so the address may lie outside the panels.
 #[inline(always)]
-unsafe fn prefetch(at: *const u8, ahead: usize, bytes: usize) {
+pub(super) unsafe fn prefetch(at: *const u8, ahead: usize, bytes: usize) {
     for line in (0..bytes).step_by(64) {
         // SAFETY: a prefetch is a hint and does not access memory.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(ahead + line).cast()) };
     }
 }
-
-// The displacement above is a tile of sums, and a half of the scratch's sums is two of them.
-const _: () = assert!(SUMS_BYTES == 1024 && GROUPS == 2 && 2 * TOKENS * ROW == SUMS_BYTES);
