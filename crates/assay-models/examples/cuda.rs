@@ -3,7 +3,8 @@
 //! `cargo run --release -p assay-models --example cuda -- [--kernels FATBIN] [MODEL.gguf…]`
 //!
 //! Each model gets a prompt of 1,000 tokens whose every row of logits is hashed, then 64 greedy tokens, on both; the
-//! device then runs prefill and decode alone. Fails when a hash differs.
+//! device then runs prefill and decode alone: decode with the most likely id read, as greedy sampling does, with the
+//! normaliser and 20 ids beside it, and with the whole row. Fails when a hash differs.
 
 use std::error::Error;
 use std::path::Path;
@@ -83,19 +84,24 @@ fn compare(cuda: &Arc<Cuda>, path: &Path) -> Result<bool, Box<dyn Error>> {
     cuda.check()?;
     let context = device.info().context_length as u32;
     for num_tokens in PREFILL_TOKENS.into_iter().filter(|&n| n <= context) {
-        let time = best(|| pass(&mut device, 0..num_tokens, 1))?;
+        let time = best(|| pass(&mut device, 0..num_tokens))?;
         let rate = f64::from(num_tokens) / time.as_secs_f64();
         println!("  prefill {num_tokens:<5} {rate:10.1} tokens/s");
     }
-    let time = best(|| {
-        let start = 512.min(context / 2);
-        let positions = start..start + DECODE_TOKENS.min(context / 2);
-        positions
-            .map(|position| pass(&mut device, position..position + 1, 1))
-            .sum()
-    })?;
-    let rate = f64::from(DECODE_TOKENS.min(context / 2)) / time.as_secs_f64();
-    println!("  decode        {rate:10.1} tokens/s");
+    let positions = 512.min(context / 2)..(512 + DECODE_TOKENS).min(context);
+    for (what, wanted) in [
+        ("decode", Wanted::Best),
+        ("decode, 20 logprobs", Wanted::Logprobs),
+        ("decode, whole rows", Wanted::Row),
+    ] {
+        let time = best(|| {
+            let each = positions.clone();
+            each.map(|position| read_pass(&mut device, position..position + 1, wanted))
+                .sum()
+        })?;
+        let rate = positions.len() as f64 / time.as_secs_f64();
+        println!("  {what:<20} {rate:10.1} tokens/s");
+    }
     drop(device);
     let mut host = Model::load_configured(&file, config, options()?)?;
     let on_host = hashes(&mut host)?;
@@ -174,17 +180,42 @@ fn batch(token_ids: Vec<u32>, positions: std::ops::Range<u32>, num_wanted: u32) 
     }
 }
 
-fn pass(
+/// What is read of a pass's last row.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// The most likely id.
+    Best,
+    /// The normaliser and 20 ids.
+    Logprobs,
+    /// All of it.
+    Row,
+}
+
+fn pass(model: &mut Model, positions: std::ops::Range<u32>) -> Result<Duration, Box<dyn Error>> {
+    read_pass(model, positions, Wanted::Row)
+}
+
+fn read_pass(
     model: &mut Model,
     positions: std::ops::Range<u32>,
-    num_wanted: u32,
+    wanted: Wanted,
 ) -> Result<Duration, Box<dyn Error>> {
     let token_ids = positions.clone();
     let token_ids = token_ids.map(|p| prompt_token(model, p)).collect();
-    let batch = batch(token_ids, positions, num_wanted);
+    let batch = batch(token_ids, positions, 1);
     let started = Instant::now();
     let logits = model.forward(&batch)?;
-    std::hint::black_box(logits.row(0));
+    let cx = model.compute();
+    match wanted {
+        Wanted::Best => drop(std::hint::black_box(logits.top_k(cx, 0, 1)?)),
+        Wanted::Logprobs => {
+            let normaliser = logits.log_sum_exp(cx, 0)?;
+            let best = logits.top_k(cx, 0, 20)?;
+            let scores = best.iter().map(|&(_, logit)| normaliser.logprob(logit));
+            std::hint::black_box(scores.sum::<f64>());
+        }
+        Wanted::Row => drop(std::hint::black_box(logits.row(0).to_vec())),
+    }
     Ok(started.elapsed())
 }
 

@@ -9,7 +9,7 @@ use assay_kernels::quantize::ActivationProfile;
 
 use crate::arch::Network;
 use crate::backend::Backend;
-use crate::forward::{ForwardBatch, ForwardError};
+use crate::forward::{ForwardBatch, ForwardError, Logits};
 use crate::kv_cache::KvCache;
 use crate::pass::{Buffers, Pass};
 
@@ -18,8 +18,8 @@ pub(crate) trait Run: Send + fmt::Debug {
     /// Runs all layers on a validated batch and keeps what the head needs of the wanted rows.
     fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError>;
 
-    /// Logits of some of the wanted rows, `[wanted.len(), vocab_size]`.
-    fn head(&mut self, wanted: Range<usize>) -> Vec<f32>;
+    /// Logits of some of the wanted rows.
+    fn head(&mut self, wanted: Range<usize>) -> Logits;
 
     /// The host's instruction set and threads.
     fn compute(&self) -> &Compute;
@@ -99,11 +99,11 @@ impl<B: Backend> Run for Runner<B> {
         self.backend.check()
     }
 
-    fn head(&mut self, wanted: Range<usize>) -> Vec<f32> {
-        self.network
-            .lm_head()
-            .logits(&self.backend, wanted, &mut self.buffers);
-        self.backend.take(&mut self.buffers.logits)
+    fn head(&mut self, wanted: Range<usize>) -> Logits {
+        let lm_head = self.network.lm_head();
+        lm_head.logits(&self.backend, wanted, &mut self.buffers);
+        let logits = &mut self.buffers.logits;
+        self.backend.logits(logits, lm_head.weight.n())
     }
 
     fn compute(&self) -> &Compute {

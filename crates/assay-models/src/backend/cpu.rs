@@ -13,7 +13,7 @@ use assay_kernels::softcap::softcap;
 
 use super::{Backend, Heads, Product};
 use crate::error::ModelError;
-use crate::forward::{ForwardError, KvBlockCopy, TokenId};
+use crate::forward::{ForwardError, KvBlockCopy, Logits, TokenId};
 use crate::pass::Pass;
 
 impl Backend for Compute {
@@ -73,8 +73,8 @@ impl Backend for Compute {
         rows.resize(len, 0.0);
     }
 
-    fn take(&self, rows: &mut Vec<f32>) -> Vec<f32> {
-        std::mem::take(rows)
+    fn logits(&self, rows: &mut Vec<f32>, vocab_size: usize) -> Logits {
+        Logits::from_rows(vocab_size, std::mem::take(rows))
     }
 
     fn gather_wanted(&self, pass: &Pass<'_, Self>, x: &Vec<f32>, n: usize, out: &mut Vec<f32>) {
