@@ -1,16 +1,14 @@
 """anyjev's backend for servers of vLLM's kind: its `Decider` at L0 reads our `/v1/completions`."""
 
 import subprocess
+import sys
 
-import gguf
 import numpy as np
 import pytest
-import tokenizers
 from anyjev import Decider, Question
 from anyjev.backends.vllm import VLLMBackend
 from anyjev.readout import build_prompt, map_label_tokens, render_chat
-from conftest import BINARY, MODEL
-from transformers import PreTrainedTokenizerFast
+from conftest import BINARY, MODEL, ROOT
 
 STATES = ["I was charged twice for March. Fix this today.", "The app crashes at start.", "What does a year cost?"]
 TEAMS = Question.choice("Which team should take this?", ["Billing", "Technical", "Sales"], name="team")
@@ -21,18 +19,9 @@ ANGRY = Question.noul("Is the customer angry?", name="angry")
 def backend(server, tmp_path_factory):
     """Its users have the tokenizer as a folder; ours is in the model's file."""
     pulled = subprocess.run([BINARY, "pull", MODEL], capture_output=True, text=True, check=True)
-    reader = gguf.GGUFReader(pulled.stdout.strip().splitlines()[-1])
-    field = lambda name: reader.fields[f"tokenizer.{name}"].contents()
-    tokens, kinds = field("ggml.tokens"), field("ggml.token_type")
-    merges = [tuple(merge.split(" ")) for merge in field("ggml.merges")]
-    bpe = tokenizers.Tokenizer(tokenizers.models.BPE({token: id for id, token in enumerate(tokens)}, merges))
-    digits = tokenizers.pre_tokenizers.Digits(individual_digits=True)
-    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([digits, byte_level])
-    bpe.decoder = tokenizers.decoders.ByteLevel()
-    bpe.add_special_tokens([token for token, kind in zip(tokens, kinds) if kind == gguf.TokenType.CONTROL])
     folder = tmp_path_factory.mktemp("tokenizer")
-    PreTrainedTokenizerFast(tokenizer_object=bpe, chat_template=field("chat_template")).save_pretrained(folder)
+    tool = [sys.executable, ROOT / "tools" / "tokenizer_folder.py", pulled.stdout.strip().splitlines()[-1], folder]
+    subprocess.run(tool, check=True)
     return VLLMBackend(server.url, MODEL, tokenizer_name=str(folder))
 
 

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: fixtures, the Rust suite, then the real clients against a real server.
+//! `cargo xtask test`: fixtures, the Rust suite, then the real clients and the documentation's pages against a real
+//! server.
 
 use anyhow::Result;
 use clap::Args;
@@ -8,7 +9,7 @@ use crate::run::{cargo, command, run as execute, succeeds};
 
 #[derive(Args, Default)]
 pub(crate) struct TestArgs {
-    /// Leave out the real models and the Python clients; needs no network
+    /// Leave out the real models, the clients and the pages; needs no network
     #[arg(long)]
     quick: bool,
 }
@@ -30,20 +31,20 @@ pub(crate) fn run(args: TestArgs) -> Result<()> {
     run_clients()
 }
 
-/// Folders of client tests, with the names of their environments.
-const CLIENTS: [(&str, &str); 3] = [
+/// Folders of tests by clients, with the names of their environments.
+const CLIENTS: [(&str, &str); 4] = [
     ("clients", "tests/clients"),
     ("instructor", "tests/clients/instructor"),
     ("structured-logprobs", "tests/clients/structured_logprobs"),
+    ("docs", "tests/docs"),
 ];
-const NODE_CLIENTS: &str = "tests/clients/node";
+const NODE_CLIENTS: [&str; 2] = ["tests/clients/node", "tests/docs/node"];
 
 fn run_clients() -> Result<()> {
     if succeeds(command_of("npm", &["--version"])) {
-        execute(command_of(
-            "npm",
-            &["ci", "--silent", "--prefix", NODE_CLIENTS],
-        ))?;
+        for folder in NODE_CLIENTS {
+            execute(command_of("npm", &["ci", "--silent", "--prefix", folder]))?;
+        }
     } else {
         eprintln!("npm is not installed: the Node clients are left out");
     }

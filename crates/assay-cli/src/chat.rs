@@ -17,8 +17,10 @@ use serde_json::{Value, json};
 
 use crate::channel::ChannelSink;
 use crate::config::ModelConfig;
+use crate::interrupt::Interrupt;
 use crate::load::{self, Loaded};
-use crate::table::{self, Colour, TokenRow};
+use crate::table::{self, TokenRow};
+use crate::terminal::{self, Colour, say};
 
 const OTHERS_SHOWN: usize = 3;
 
@@ -53,20 +55,20 @@ fn parse_temperature(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// If the model does not load, has no chat template, or a reply fails.
-pub(crate) fn run(config: ModelConfig, args: ChatArgs) -> Result<()> {
-    let loaded = load::load(&config, 1)?;
+pub(crate) fn run(config: ModelConfig, args: ChatArgs, interrupt: &Interrupt) -> Result<()> {
+    let loaded = load::load(&config, 1, interrupt)?;
     let mut conversation = Conversation::new(loaded, args, config.template_date)?;
     let prompting = std::io::stdin().is_terminal();
     if prompting {
-        eprintln!(
+        say(format_args!(
             "chatting with {}; /reset starts over, /quit ends",
             conversation.loaded.model_id
-        );
+        ));
     }
     let mut lines = std::io::stdin().lock().lines();
     loop {
         if prompting {
-            eprint!("\n> ");
+            let _ = write!(std::io::stderr(), "\n> ");
         }
         let Some(line) = lines.next() else {
             return Ok(());
@@ -75,7 +77,7 @@ pub(crate) fn run(config: ModelConfig, args: ChatArgs) -> Result<()> {
             "" => {}
             "/quit" => return Ok(()),
             "/reset" => conversation.reset(),
-            question => conversation.ask(question, &mut std::io::stdout())?,
+            question => conversation.ask(question, &mut terminal::stdout())?,
         }
     }
 }
@@ -127,7 +129,9 @@ impl Conversation {
             .saturating_sub(prompt_token_ids.len());
         let Some(max_tokens) = u32::try_from(room).ok().filter(|room| *room > 0) else {
             self.messages.pop();
-            eprintln!("the conversation has outgrown the context; /reset starts over");
+            say(format_args!(
+                "the conversation has outgrown the context; /reset starts over"
+            ));
             return Ok(());
         };
         let (sink, events) = ChannelSink::new();

@@ -1,6 +1,7 @@
 //! One request a row: over HTTP, or to the same routes in this process.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -9,17 +10,60 @@ use assay_server::ledger::Ledger;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use crate::config::ModelConfig;
+use crate::config::{ModelArgs, ModelConfig};
+use crate::interrupt::Interrupt;
 use crate::{load, serve};
 
 /// Times that a busy server is asked.
 const ATTEMPTS: u32 = 8;
 
 const JSON: &str = "application/json";
+
+/// Whom to ask, and how much at a time: the same for every command that asks about rows.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ClientArgs {
+    /// Ask this server instead of loading a model
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Key of that server
+    #[arg(
+        long,
+        env = "ASSAY_API_KEY",
+        value_name = "KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+    /// Requests under way at a time
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub(crate) requests: NonZeroUsize,
+}
+
+impl ClientArgs {
+    /// Of the server that was named, or of a model loaded here, whose answers `ledger` gets.
+    ///
+    /// # Errors
+    /// The model does not load, or the ledger cannot be written.
+    pub(crate) fn client(
+        &self,
+        model: ModelArgs,
+        route: &'static str,
+        ledger: Option<&Path>,
+        interrupt: &Interrupt,
+    ) -> Result<Client> {
+        match &self.url {
+            Some(url) => Ok(Client::of_url(url, self.api_key.clone(), route)),
+            None => {
+                let ledger = ledger.map(serve::open_ledger).transpose()?;
+                Client::of_model(&model.resolve()?, self.requests, route, ledger, interrupt)
+            }
+        }
+    }
+}
 
 /// What a row got.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +103,7 @@ enum Server {
 
 impl Client {
     /// Asks the server at `url`.
-    pub(crate) fn of_url(url: &str, key: Option<String>, route: &'static str) -> Self {
+    fn of_url(url: &str, key: Option<String>, route: &'static str) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false);
         let server = Server::Http {
             agent: config.build().into(),
@@ -73,14 +117,15 @@ impl Client {
     ///
     /// # Errors
     /// If it does not load.
-    pub(crate) fn of_model(
+    fn of_model(
         model: &ModelConfig,
         queue: NonZeroUsize,
         route: &'static str,
         ledger: Option<Ledger>,
+        interrupt: &Interrupt,
     ) -> Result<Self> {
         let runtime = serve::runtime()?;
-        let loaded = load::load(model, queue.get())?;
+        let loaded = load::load(model, queue.get(), interrupt)?;
         let router = assay_server::router(serve::local_state(loaded, model, ledger));
         let server = Server::Here { runtime, router };
         Ok(Self { route, server })

@@ -7,8 +7,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::config::ServeConfig;
-use crate::table::{self, Colour, TokenRow};
-use crate::{load, serve};
+use crate::interrupt::Interrupt;
+use crate::table::{self, TokenRow};
+use crate::terminal::{self, Colour};
+use crate::{load, logging, serve};
 
 const QUESTION: &str = "What is the capital of France? Answer in one short sentence.";
 const MAX_TOKENS: u32 = 24;
@@ -23,12 +25,26 @@ pub(crate) enum After {
     KeepServing,
 }
 
+/// How the answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A table.
+    Text,
+    /// One JSON object, the server's reply in it.
+    Json,
+}
+
 /// Runs the demonstration.
 ///
 /// # Errors
 /// If the model cannot be had, or the server does not answer as it should.
-pub(crate) fn run(mut config: ServeConfig, after: After) -> Result<()> {
-    serve::start_logging(config.log_format, "warn");
+pub(crate) fn run(
+    mut config: ServeConfig,
+    after: After,
+    form: Form,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let _log = logging::start(config.log_format, "warn", interrupt)?;
     let runtime = serve::runtime()?;
     let listener = match (runtime.block_on(serve::bind(&config)), after) {
         (Ok(listener), _) => listener,
@@ -46,13 +62,20 @@ pub(crate) fn run(mut config: ServeConfig, after: After) -> Result<()> {
         .as_deref()
         .map(serve::open_ledger)
         .transpose()?;
-    let loaded = load::load(&config.model, config.queue.get())?;
+    let loaded = load::load(&config.model, config.queue.get(), interrupt)?;
     let serving = runtime.spawn(serve::serve(loaded, listener, config, ledger));
-    print(&ask(&url, key.as_deref())?, &url, after)?;
+    let reply = ask(&url, key.as_deref())?;
+    match form {
+        Form::Text => print(&reply, &url, after)?,
+        Form::Json => writeln!(terminal::stdout(), "{}", json(&reply, &url, after)?)?,
+    }
     match after {
         // Nothing else is under way: there is nothing to drain.
         After::Exit => Ok(()),
-        After::KeepServing => runtime.block_on(serving)?,
+        After::KeepServing => {
+            interrupt.hand_over();
+            runtime.block_on(serving)?
+        }
     }
 }
 
@@ -90,28 +113,63 @@ fn ask(url: &str, key: Option<&str>) -> Result<Value> {
     serde_json::from_str(&text).context("the reply is not JSON")
 }
 
-fn print(reply: &Value, url: &str, after: After) -> Result<()> {
-    let choice = &reply["choices"][0];
-    let content = choice["message"]["content"]
-        .as_str()
-        .context("the reply has no text")?;
-    let entries = choice["logprobs"]["content"]
-        .as_array()
-        .context("the reply has no log-probabilities")?;
-    let rows: Vec<TokenRow> = entries.iter().filter_map(row).collect();
-    if rows.len() != entries.len() {
-        bail!("an entry of the reply is malformed: {reply}");
+/// What of a reply is shown.
+struct Shown<'a> {
+    content: &'a str,
+    rows: Vec<TokenRow>,
+    /// Of the whole reply.
+    logprob: f64,
+    system_fingerprint: &'a str,
+}
+
+impl<'a> Shown<'a> {
+    fn of(reply: &'a Value) -> Result<Self> {
+        let choice = &reply["choices"][0];
+        let content = choice["message"]["content"].as_str();
+        let entries = choice["logprobs"]["content"]
+            .as_array()
+            .context("the reply has no log-probabilities")?;
+        let rows: Vec<TokenRow> = entries.iter().filter_map(row).collect();
+        if rows.len() != entries.len() {
+            bail!("an entry of the reply is malformed: {reply}");
+        }
+        Ok(Self {
+            content: content.context("the reply has no text")?,
+            logprob: rows.iter().map(|row| row.logprob).sum(),
+            rows,
+            system_fingerprint: reply["system_fingerprint"].as_str().unwrap_or_default(),
+        })
     }
-    let joint: f64 = rows.iter().map(|row| row.logprob).sum();
-    let mut out = std::io::stdout().lock();
+}
+
+fn json(reply: &Value, url: &str, after: After) -> Result<Value> {
+    let shown = Shown::of(reply)?;
+    Ok(json!({
+        "question": QUESTION,
+        "answer": shown.content,
+        "logprob": shown.logprob,
+        "system_fingerprint": shown.system_fingerprint,
+        // Where to ask on, if anywhere.
+        "url": (after == After::KeepServing).then_some(url),
+        "reply": reply,
+    }))
+}
+
+fn print(reply: &Value, url: &str, after: After) -> Result<()> {
+    let Shown {
+        content,
+        rows,
+        logprob,
+        system_fingerprint,
+    } = Shown::of(reply)?;
+    let mut out = terminal::stdout();
     writeln!(out, "\nQ: {QUESTION}\nA: {content}\n")?;
     write!(out, "{}", table::render(&rows, Colour::for_stdout()))?;
     writeln!(
         out,
-        "\n  {} tokens, log-probability of the whole reply {joint:.6}; the same bits on every run (seed {}, {})",
+        "\n  {} tokens, log-probability of the whole reply {logprob:.6}; the same bits on every run (seed {}, {system_fingerprint})",
         rows.len(),
-        reply["seed"],
-        reply["system_fingerprint"].as_str().unwrap_or_default()
+        reply["seed"]
     )?;
     if after == After::KeepServing {
         writeln!(

@@ -13,6 +13,7 @@ use assay_tokenizer::Tokenizer;
 
 use crate::config::ModelConfig;
 use crate::load::num_kv_blocks;
+use crate::progress;
 
 /// Loads the model at `path` to draft for the one at `target_path`, whose tokenizer is `target`.
 ///
@@ -26,6 +27,39 @@ pub(crate) fn load(
     cuda: Option<Arc<Cuda>>,
 ) -> Result<DraftModel> {
     let shown = path.display();
+    let file = open(path, target)?;
+    let hyperparameters = Hyperparameters::from_gguf(&file)?;
+    // It guesses as far as it reaches.
+    let longest = hyperparameters.max_position_embeddings;
+    let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
+    let bar = progress::bytes_bar("loading the draft model", 0);
+    let options = LoadOptions {
+        context_length: config.context.map(|tokens| longest.min(tokens as usize)),
+        num_kv_blocks: num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes),
+        numerics: config.numerics,
+        compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
+        progress: Some(&|progress| progress::follow_load(&bar, progress)),
+        packed_cache: None,
+    };
+    let model = match cuda {
+        Some(cuda) => Model::load_on_cuda(&file, hyperparameters, options, cuda),
+        None => Model::load_configured(&file, hyperparameters, options),
+    };
+    bar.finish_and_clear();
+    let model = model.with_context(|| format!("--draft-model: cannot load {shown}"))?;
+    Ok(DraftModel {
+        model: Box::new(model),
+        // A pass reads every weight once.
+        relative_cost: file_bytes(path)? / file_bytes(target_path)?,
+    })
+}
+
+/// The file at `path`, if it has the vocabulary of `target`.
+///
+/// # Errors
+/// If it cannot be read, or has another; the message names the first token that differs.
+pub(crate) fn open(path: &Path, target: &Tokenizer) -> Result<GgufFile> {
+    let shown = path.display();
     let file =
         GgufFile::open(path).with_context(|| format!("--draft-model: cannot read {shown}"))?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())
@@ -35,28 +69,7 @@ pub(crate) fn load(
             "--draft-model {shown}: it must have the vocabulary of the model that it guesses for"
         )
     })?;
-    let hyperparameters = Hyperparameters::from_gguf(&file)?;
-    // It guesses as far as it reaches.
-    let longest = hyperparameters.max_position_embeddings;
-    let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
-    let options = LoadOptions {
-        context_length: config.context.map(|tokens| longest.min(tokens as usize)),
-        num_kv_blocks: num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes),
-        numerics: config.numerics,
-        compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
-        progress: None,
-        packed_cache: None,
-    };
-    let model = match cuda {
-        Some(cuda) => Model::load_on_cuda(&file, hyperparameters, options, cuda),
-        None => Model::load_configured(&file, hyperparameters, options),
-    };
-    let model = model.with_context(|| format!("--draft-model: cannot load {shown}"))?;
-    Ok(DraftModel {
-        model: Box::new(model),
-        // A pass reads every weight once.
-        relative_cost: file_bytes(path)? / file_bytes(target_path)?,
-    })
+    Ok(file)
 }
 
 fn check_vocabulary(draft: &Tokenizer, target: &Tokenizer) -> Result<()> {

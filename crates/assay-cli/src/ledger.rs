@@ -1,6 +1,6 @@
 //! `assay ledger`: what a server's ledger holds, listed, shown, computed again.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -9,7 +9,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::config::ModelArgs;
+use crate::interrupt::Interrupt;
 use crate::replay::{NotIdentical, NotReplayed, Replayer};
+use crate::terminal::{self, say};
 
 /// What to do with a ledger.
 #[derive(Subcommand, Clone, Debug)]
@@ -67,14 +69,14 @@ pub(crate) struct ReplayRows {
 /// # Errors
 /// If the file is no ledger or has no such row; [`NotIdentical`] if a receipt is not confirmed, [`NotReplayed`] if one
 /// could not be computed.
-pub(crate) fn run(command: LedgerCommand) -> Result<()> {
+pub(crate) fn run(command: LedgerCommand, interrupt: &Interrupt) -> Result<()> {
     match command {
         LedgerCommand::List { file, limit, json } => list(&open(&file)?, limit, json),
         LedgerCommand::Show { file, row } => {
             let row = find(&open(&file)?, &row)?;
-            Ok(writeln!(io::stdout(), "{}", row.entry.receipt)?)
+            Ok(writeln!(terminal::stdout(), "{}", row.entry.receipt)?)
         }
-        LedgerCommand::Replay(rows) => replay(*rows),
+        LedgerCommand::Replay(rows) => replay(*rows, interrupt),
     }
 }
 
@@ -91,7 +93,7 @@ fn find(ledger: &LedgerReader, name: &str) -> Result<LedgerRow> {
 }
 
 fn list(ledger: &LedgerReader, limit: u32, json: bool) -> Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = terminal::stdout();
     for LedgerRow { id, entry } in ledger.latest(limit)? {
         if json {
             let row = json!({
@@ -117,10 +119,10 @@ fn list(ledger: &LedgerReader, limit: u32, json: bool) -> Result<()> {
     Ok(())
 }
 
-fn replay(rows: ReplayRows) -> Result<()> {
+fn replay(rows: ReplayRows, interrupt: &Interrupt) -> Result<()> {
     let ledger = open(&rows.file).context(NotReplayed)?;
     let mut run = Run {
-        replayer: Replayer::new(rows.model),
+        replayer: Replayer::new(rows.model, interrupt),
         json: rows.json,
         num_rows: 0,
         num_identical: 0,
@@ -154,7 +156,7 @@ impl Run {
             .context(NotReplayed)?;
         self.num_rows += 1;
         self.num_identical += usize::from(verdict.is_identical());
-        let mut out = io::stdout().lock();
+        let mut out = terminal::stdout();
         if self.json {
             let mut line = json!({"row": row.id, "reply_id": row.entry.reply_id});
             if let (Value::Object(line), Value::Object(verdict)) = (&mut line, verdict.json()) {
@@ -168,10 +170,10 @@ impl Run {
     }
 
     fn end(self) -> Result<()> {
-        eprintln!(
+        say(format_args!(
             "{} of {} rows are identical",
             self.num_identical, self.num_rows
-        );
+        ));
         if self.num_identical == self.num_rows {
             Ok(())
         } else {

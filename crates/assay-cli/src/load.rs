@@ -20,7 +20,8 @@ use assay_server::PROMPT_FORMAT;
 use assay_tokenizer::{ChatTemplate, TemplateTokens, Tokenizer};
 
 use crate::config::ModelConfig;
-use crate::{digest, draft_model, progress, pull};
+use crate::interrupt::Interrupt;
+use crate::{digest, draft_model, progress, pull, system};
 
 /// A model that is ready to answer.
 pub(crate) struct Loaded {
@@ -42,9 +43,13 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// If the model cannot be found, fetched, read or run; the message names what is wrong.
-pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
+pub(crate) fn load(
+    config: &ModelConfig,
+    queue_limit: usize,
+    interrupt: &Interrupt,
+) -> Result<Loaded> {
     let started = Instant::now();
-    let (model_id, path) = locate(config)?;
+    let (model_id, path) = locate(config, interrupt)?;
     let shown = path.display();
     let file = GgufFile::open(&path).with_context(|| format!("cannot read {shown}"))?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())
@@ -83,7 +88,13 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
         .context("this CPU does not compute what the contract says")?;
 
     let info = model.info().clone();
-    let identity = identity(config, &model_id, &weights_sha256, &tokenizer, &info)?;
+    let identity = identity(
+        config,
+        &model_id,
+        &weights_sha256,
+        &tokenizer,
+        &info.architecture,
+    )?;
     let token_bytes = TokenBytes::from(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
@@ -130,12 +141,16 @@ pub(crate) fn load(config: &ModelConfig, queue_limit: usize) -> Result<Loaded> {
     })
 }
 
-fn identity(
+/// Everything that can change a bit, of the file with this hash.
+///
+/// # Errors
+/// `weights_sha256` is no hash.
+pub(crate) fn identity(
     config: &ModelConfig,
     model_id: &str,
     weights_sha256: &str,
     tokenizer: &Tokenizer,
-    info: &ModelInfo,
+    architecture: &str,
 ) -> Result<Identity> {
     let template = tokenizer.chat_template_source();
     Ok(Identity {
@@ -146,7 +161,7 @@ fn identity(
             sha256: Sha256Hex::of_digits(weights_sha256)
                 .context("the file's hash is no SHA-256")?,
             name: model_id.to_owned(),
-            architecture: info.architecture.clone(),
+            architecture: architecture.to_owned(),
         },
         tokenizer_sha256: Sha256Hex::of_hash(&tokenizer.hash()),
         template_sha256: template.map(|source| Sha256Hex::of_bytes(source.as_bytes())),
@@ -160,24 +175,33 @@ fn identity(
 }
 
 /// Name on the wire and path on disk; a named model is fetched if it is not there.
-pub(crate) fn locate(config: &ModelConfig) -> Result<(String, PathBuf)> {
+pub(crate) fn locate(config: &ModelConfig, interrupt: &Interrupt) -> Result<(String, PathBuf)> {
+    if let Some(path) = given_path(config) {
+        return Ok((model_id(config), path.to_owned()));
+    }
+    let model = config.catalog.find(&config.model)?;
+    let pulled = pull::pull(model, &config.cache_dir, interrupt)?;
+    Ok((model.name.clone(), pulled.path))
+}
+
+/// The model's file, where it was given by its path and not by a name.
+pub(crate) fn given_path(config: &ModelConfig) -> Option<&Path> {
     let path = Path::new(&config.model);
     let looks_like_path =
         path.components().count() > 1 || path.extension().is_some_and(|ext| ext == "gguf");
-    if looks_like_path || path.is_file() {
-        let stem = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        return Ok((
-            stem.unwrap_or_else(|| config.model.clone()),
-            path.to_owned(),
-        ));
-    }
-    let model = config.catalog.find(&config.model)?;
-    Ok((model.name.clone(), pull::pull(model, &config.cache_dir)?))
+    (looks_like_path || path.is_file()).then_some(path)
 }
 
-fn chat_template(tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
+/// The model's name on the wire: its own, or its file's without the ending.
+pub(crate) fn model_id(config: &ModelConfig) -> String {
+    let stem = given_path(config).and_then(Path::file_stem);
+    stem.map_or_else(
+        || config.model.clone(),
+        |stem| stem.to_string_lossy().into_owned(),
+    )
+}
+
+pub(crate) fn chat_template(tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
     let Some(source) = tokenizer.chat_template_source() else {
         return Ok(None);
     };
@@ -218,10 +242,7 @@ fn load_weights(
 ) -> Result<Model> {
     let hyperparameters = Hyperparameters::from_gguf(file)?;
     let bar = progress::bytes_bar("loading", 0);
-    let on_progress = |progress: assay_models::LoadProgress| {
-        bar.set_length(progress.total_bytes);
-        bar.set_position(progress.done_bytes);
-    };
+    let on_progress = |progress| progress::follow_load(&bar, progress);
     let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
     let num_kv_blocks = num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes);
     let options = LoadOptions {
@@ -262,7 +283,7 @@ pub(crate) fn num_kv_blocks(
             Some(cuda) => cuda
                 .free_memory_bytes()
                 .map(|bytes| bytes.saturating_sub(weight_bytes)),
-            None => available_memory_bytes(),
+            None => system::available_memory_bytes(),
         };
         free.map(|bytes| bytes / 2)
     });
@@ -284,16 +305,6 @@ pub(crate) fn num_kv_blocks(
         );
     }
     wanted.min(fitting).max(1)
-}
-
-/// Memory that can be had without swapping; `None` where the system does not say.
-fn available_memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 pub(crate) fn profile_name(numerics: Numerics) -> &'static str {

@@ -5,188 +5,122 @@ mod bench;
 mod catalog;
 mod channel;
 mod chat;
+mod cli;
 mod config;
 mod decide;
 mod decision_client;
 mod demo;
 mod digest;
+mod doctor;
 mod draft_model;
 mod eval;
+mod exit;
 mod inspect;
+mod interrupt;
 mod ledger;
 mod load;
+mod logging;
+mod manual;
 mod progress;
 mod pull;
 mod replay;
 mod score;
 mod serve;
+mod system;
 mod table;
+mod terminal;
+mod version;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::FromArgMatches;
 
-use crate::config::{LogFormat, ModelArgs, ServeArgs, StoreArgs};
-
-/// Answers from open language models, with exact and repeatable probabilities.
-#[derive(Parser)]
-#[command(
-    name = "assay",
-    version,
-    about = "Answers from open language models, with exact and repeatable probabilities",
-    after_help = "Exit status: 0 done; 1 failed; 2 wrong usage; 3 `bench` found the machine busy; 4 `decide` has rows without an \
-                  answer. Of `replay` and `ledger replay`: 0 identical; 1 not identical; 5 not replayed, so nothing is \
-                  said of the receipt."
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Fetch the default model, serve it, ask one question, print the answer with its probabilities
-    Demo {
-        #[command(flatten)]
-        serve: ServeArgs,
-        /// Exit after printing instead of leaving the server up
-        #[arg(long)]
-        once: bool,
-    },
-    /// Serve a model over HTTP (OpenAI-compatible)
-    Serve(ServeArgs),
-    /// Chat with a model on the terminal
-    Chat {
-        #[command(flatten)]
-        model: ModelArgs,
-        #[command(flatten)]
-        chat: chat::ChatArgs,
-    },
-    /// Print the log-probability of each token of a text
-    Score {
-        #[command(flatten)]
-        model: ModelArgs,
-        #[command(flatten)]
-        score: score::ScoreArgs,
-    },
-    /// Answer typed questions about every row of a file, with exact probabilities
-    Decide {
-        #[command(flatten)]
-        model: ModelArgs,
-        #[command(flatten)]
-        decide: decide::DecideArgs,
-    },
-    /// Compute the numbers of a receipt again and compare every bit
-    Replay {
-        #[command(flatten)]
-        model: ModelArgs,
-        #[command(flatten)]
-        replay: replay::ReplayArgs,
-    },
-    /// List, show and replay the receipts that a server kept
-    #[command(subcommand)]
-    Ledger(ledger::LedgerCommand),
-    /// Measure how good answers are, on questions whose answers are known
-    Eval(eval::EvalArgs),
-    /// Measure how fast a model runs here, beside what the machine can do at most
-    Bench(bench::BenchArgs),
-    /// Fetch a model by name and print its path
-    Pull {
-        /// Name of the model, such as smollm2-135m-instruct
-        name: String,
-        #[command(flatten)]
-        store: StoreArgs,
-    },
-    /// Show what a GGUF file holds
-    Inspect {
-        /// The file
-        file: PathBuf,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// Exit code of a measurement that the machine was too busy for.
-const BUSY: u8 = 3;
-
-/// Exit code of a run that answered some rows and not others.
-const BAD_ROWS: u8 = 4;
-
-/// Exit code of a receipt that could not be computed again.
-const NOT_REPLAYED: u8 = 5;
+use crate::cli::{Cli, Command};
+use crate::config::LogFormat;
+use crate::exit::ExitStatus;
+use crate::interrupt::Interrupt;
+use crate::terminal::say;
+use crate::version::Version;
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    for name in config::unknown_variables(&Cli::command()) {
-        eprintln!(
+    let described = cli::command();
+    let unknown = config::unknown_variables(&described);
+    let parsed = Cli::from_arg_matches(&described.get_matches());
+    // The matches are of the same definition.
+    let command = parsed.unwrap_or_else(|error| error.exit()).command;
+    for name in unknown {
+        say(format_args!(
             "warning: the variable {name} is no setting of assay; see --help for their names"
-        );
+        ));
     }
-    match run(command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        // What differs is printed already.
-        Err(error) if error.is::<replay::NotIdentical>() => ExitCode::FAILURE,
+    let done = Interrupt::listen().and_then(|interrupt| run(command, &interrupt));
+    let status = match &done {
+        Ok(()) => ExitStatus::Done,
         Err(error) => {
-            eprintln!("error: {error:#}");
-            if error.is::<replay::NotReplayed>() {
-                return ExitCode::from(NOT_REPLAYED);
+            let status = ExitStatus::of(error);
+            if status.is_said(error) {
+                say(format_args!("error: {error:#}"));
             }
-            if error.is::<bench::MachineBusy>() {
-                return ExitCode::from(BUSY);
-            }
-            if error.is::<decide::BadRows>() {
-                return ExitCode::from(BAD_ROWS);
-            }
-            ExitCode::FAILURE
+            status
         }
-    }
+    };
+    status.into()
 }
 
-fn run(command: Command) -> Result<()> {
+fn run(command: Command, interrupt: &Interrupt) -> Result<()> {
+    let warnings = || logging::start(LogFormat::Text, "warn", interrupt);
     match command {
-        Command::Demo { serve, once } => {
+        Command::Demo { serve, once, json } => {
             let after = if once {
                 demo::After::Exit
             } else {
                 demo::After::KeepServing
             };
-            demo::run(serve.resolve()?, after)
+            let form = if json {
+                demo::Form::Json
+            } else {
+                demo::Form::Text
+            };
+            demo::run(serve.resolve()?, after, form, interrupt)
         }
-        Command::Serve(args) => serve::run(args.resolve()?),
+        Command::Serve(args) => serve::run(args.resolve()?, interrupt),
         Command::Chat { model, chat } => {
-            serve::start_logging(LogFormat::Text, "warn");
-            chat::run(model.resolve()?, chat)
+            let _log = warnings()?;
+            chat::run(model.resolve()?, chat, interrupt)
         }
         Command::Score { model, score } => {
-            serve::start_logging(LogFormat::Text, "warn");
-            score::run(model.resolve()?, &score)
+            let _log = warnings()?;
+            score::run(model.resolve()?, &score, interrupt)
         }
         Command::Decide { model, decide } => {
-            serve::start_logging(LogFormat::Text, "warn");
-            decide::run(model, &decide)
+            let _log = warnings()?;
+            decide::run(model, &decide, interrupt)
         }
         Command::Replay { model, replay } => {
-            serve::start_logging(LogFormat::Text, "warn");
-            replay::run(model, &replay)
+            let _log = warnings()?;
+            replay::run(model, &replay, interrupt)
         }
         Command::Ledger(command) => {
-            serve::start_logging(LogFormat::Text, "warn");
-            ledger::run(command)
+            let _log = warnings()?;
+            ledger::run(command, interrupt)
         }
         Command::Eval(args) => {
-            serve::start_logging(LogFormat::Text, "warn");
-            eval::run(args)
+            let _log = warnings()?;
+            eval::run(args, interrupt)
         }
-        Command::Bench(args) => bench::run(args),
-        Command::Pull { name, store } => {
+        Command::Bench(args) => bench::run(args, interrupt),
+        Command::Pull { name, json, store } => {
             let store = store.resolve()?;
-            let path = pull::pull(store.catalog.find(&name)?, &store.cache_dir)?;
-            Ok(writeln!(std::io::stdout(), "{}", path.display())?)
+            let model = store.catalog.find(&name)?;
+            let pulled = pull::pull(model, &store.cache_dir, interrupt)?;
+            let mut out = terminal::stdout();
+            match json {
+                true => writeln!(out, "{}", pulled.json(model))?,
+                false => writeln!(out, "{}", pulled.path.display())?,
+            }
+            Ok(())
         }
         Command::Inspect { file, json } => {
             let form = if json {
@@ -194,46 +128,19 @@ fn run(command: Command) -> Result<()> {
             } else {
                 inspect::Form::Text
             };
-            inspect::inspect(&file, form, &mut std::io::stdout().lock())
+            inspect::inspect(&file, form, &mut terminal::stdout())
         }
-    }
-}
-
-/// `assay inspect F | head` is no failure.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags_that_mean_nothing_to_a_command_are_refused() {
-        Cli::command().debug_assert();
-        let parsed = |args: &[&str]| Cli::try_parse_from([&["assay"], args].concat());
-        for flag in ["--threads", "--context", "--numerics", "--model"] {
-            let error = parsed(&["pull", "gemma-3-270m", flag, "1"])
-                .err()
-                .expect("refused");
-            assert!(error.to_string().contains(flag), "{error}");
+        Command::Doctor(args) => doctor::run(*args),
+        Command::Config => Ok(write!(terminal::stdout(), "{}", config::EXAMPLE)?),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man(args) => manual::man(&args),
+        Command::Version { json } => {
+            let (version, mut out) = (Version::read(), terminal::stdout());
+            match json {
+                true => writeln!(out, "{}", serde_json::to_string_pretty(&version)?)?,
+                false => writeln!(out, "assay {version}")?,
+            }
+            Ok(())
         }
-        assert!(parsed(&["pull", "gemma-3-270m", "--cache-dir", "x"]).is_ok());
-    }
-
-    #[test]
-    fn a_variable_that_is_no_setting_is_named() {
-        let names = [
-            "HOME",
-            "ASSAY_MODEL",
-            "ASSAY_THREADS",
-            "ASSAY_THREAD",
-            "ASSAY_PORT",
-        ];
-        let unknown = config::unknown_among(&Cli::command(), names.map(str::to_owned));
-        assert_eq!(unknown, ["ASSAY_THREAD"]);
     }
 }

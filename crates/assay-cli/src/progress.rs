@@ -1,5 +1,6 @@
 //! Progress bars for long work: drawn on a terminal, silent elsewhere.
 
+use assay_models::LoadProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar over bytes, on the error stream.
@@ -12,6 +13,12 @@ pub(crate) fn bytes_bar(label: &str, total_bytes: u64) -> ProgressBar {
     bar.set_style(style);
     bar.set_message(label.to_owned());
     bar
+}
+
+/// Moves a bar over bytes to where a model's loading is.
+pub(crate) fn follow_load(bar: &ProgressBar, progress: LoadProgress) {
+    bar.set_length(progress.total_bytes);
+    bar.set_position(progress.done_bytes);
 }
 
 /// A bar over tokens, on the error stream.

@@ -1,33 +1,38 @@
 //! `assay serve`: load, listen, answer until told to stop.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use assay_receipt::Identity;
 use assay_server::ledger::Ledger;
 use assay_server::{
     AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, shutdown_channel,
 };
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
-use crate::config::{LogFormat, ModelConfig, ServeConfig};
+use crate::config::{ModelConfig, ServeConfig};
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{self, Loaded};
+use crate::logging;
 
 /// Serves until a signal and a drain.
 ///
 /// # Errors
 /// If the model does not load or the address is taken.
-pub(crate) fn run(config: ServeConfig) -> Result<()> {
-    start_logging(config.log_format, "info");
+pub(crate) fn run(config: ServeConfig, interrupt: &Interrupt) -> Result<()> {
+    let _log = logging::start(config.log_format, config.log_level.name(), interrupt)?;
     let runtime = runtime()?;
     // A taken address must show before the model is read.
     let listener = runtime.block_on(bind(&config))?;
     let ledger = config.ledger.as_deref().map(open_ledger).transpose()?;
-    let loaded = load::load(&config.model, config.queue.get())?;
+    let loaded = load::load(&config.model, config.queue.get(), interrupt)?;
+    // From here on a signal drains.
+    interrupt.hand_over();
     runtime.block_on(serve(loaded, listener, config, ledger))
 }
 
@@ -37,19 +42,6 @@ pub(crate) fn run(config: ServeConfig) -> Result<()> {
 /// The file cannot be written, or is something else.
 pub(crate) fn open_ledger(path: &Path) -> Result<Ledger> {
     Ledger::open(path).with_context(|| format!("--ledger {}", path.display()))
-}
-
-/// Log lines of `level` and worse on the error stream; a program's own output stays clean.
-pub(crate) fn start_logging(format: LogFormat, level: &str) {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(level))
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    // A second call in one process (tests) keeps the first subscriber.
-    let _ = match format {
-        LogFormat::Text => builder.with_target(false).try_init(),
-        LogFormat::Json => builder.json().try_init(),
-    };
 }
 
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
@@ -68,6 +60,9 @@ pub(crate) async fn bind(config: &ServeConfig) -> Result<TcpListener> {
 }
 
 /// Answers on `listener` until SIGTERM or SIGINT: the first drains, the second stops.
+///
+/// # Errors
+/// [`Interrupted`] once all is done after a SIGINT; after a SIGTERM that is what was asked for.
 pub(crate) async fn serve(
     loaded: Loaded,
     listener: TcpListener,
@@ -76,24 +71,15 @@ pub(crate) async fn serve(
 ) -> Result<()> {
     let address = listener.local_addr()?;
     let (trigger, shutdown) = shutdown_channel();
-    forward_signals(trigger)?;
+    let was_interrupted = forward_signals(trigger)?;
     if loaded.template.is_none() {
         tracing::warn!(
             model = loaded.model_id,
             "the file has no chat template: chat requests will be refused"
         );
     }
-    let mut limits = Limits::default();
-    if let Some(max_trie_edges) = config.max_trie_edges {
-        limits.max_trie_edges = max_trie_edges.get();
-    }
-    if let Some(max_body_mib) = config.max_body_mib {
-        limits.body_bytes = max_body_mib.get() << 20;
-        limits.all_bodies_bytes = limits.all_bodies_bytes.max(limits.body_bytes);
-    }
     let mut local = local_config(&loaded, &config.model);
-    local.identity.overrides.reasoning_parser = config.parser_overrides.reasoning;
-    local.identity.overrides.tool_parser = config.parser_overrides.tool;
+    override_parsers(&mut local.identity, &config);
     let server = ServerConfig {
         aliases: config.aliases,
         reasoning_parser: config.reasoning_parser,
@@ -104,7 +90,7 @@ pub(crate) async fn serve(
         cors_origins: config.cors_origins,
         drain_timeout: Duration::from_secs(config.drain_timeout_seconds),
         request_timeout: config.request_timeout_seconds.map(Duration::from_secs),
-        limits,
+        limits: config.limits,
         receipts: config.receipts,
         ledger,
         ..local
@@ -113,7 +99,17 @@ pub(crate) async fn serve(
     tracing::info!("serving on http://{address}");
     assay_server::serve(listener, state, shutdown)
         .await
-        .context("serving failed")
+        .context("serving failed")?;
+    if was_interrupted.load(Ordering::Relaxed) {
+        return Err(Interrupted::BySigint.into());
+    }
+    Ok(())
+}
+
+/// Parsers that were named are part of what answers.
+pub(crate) fn override_parsers(identity: &mut Identity, config: &ServeConfig) {
+    identity.overrides.reasoning_parser = config.parser_overrides.reasoning.clone();
+    identity.overrides.tool_parser = config.parser_overrides.tool.clone();
 }
 
 /// The routes of `loaded` for this process alone, without a socket.
@@ -153,17 +149,21 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
     }
 }
 
-fn forward_signals(trigger: ShutdownTrigger) -> Result<()> {
+/// Winds down at signals; whether the last was a SIGINT.
+fn forward_signals(trigger: ShutdownTrigger) -> Result<Arc<AtomicBool>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let was_interrupted = Arc::new(AtomicBool::new(false));
+    let is_interrupted = Arc::clone(&was_interrupted);
     tokio::spawn(async move {
         loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            let by_sigint = tokio::select! {
+                _ = terminate.recv() => false,
+                _ = interrupt.recv() => true,
+            };
+            is_interrupted.store(by_sigint, Ordering::Relaxed);
             trigger.signal();
         }
     });
-    Ok(())
+    Ok(was_interrupted)
 }

@@ -2,31 +2,14 @@
 
 use std::fmt::Write;
 
+use crate::terminal::Colour;
+
 /// Colour follows the probability of the token that was chosen.
 const LEVELS: [(f64, &str); 4] = [(0.9, "32"), (0.5, "36"), (0.2, "33"), (0.0, "31")];
 const TEXT_COLUMNS: usize = 16;
 const BAR_COLUMNS: usize = 20;
 
-/// Whether to colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
-    /// Escape sequences for a terminal.
-    On,
-    /// Plain text.
-    Off,
-}
-
 impl Colour {
-    /// On for a terminal, off for a file or a pipe.
-    pub(crate) fn for_stdout() -> Self {
-        use std::io::IsTerminal;
-        if std::io::stdout().is_terminal() {
-            Self::On
-        } else {
-            Self::Off
-        }
-    }
-
     /// `text` in the colour of `probability`.
     pub(crate) fn paint(self, text: &str, probability: f64) -> String {
         let code = LEVELS

@@ -12,9 +12,11 @@ use crate::block_manager::{BlockManager, PrefixCache};
 use crate::choice::{Choice, Finish};
 use crate::decision::active::ActiveDecision;
 use crate::handle::Progress;
+use crate::kept_rows::RowAsk;
 use crate::observer::StepObserver;
 use crate::output::{OutputEvent, OutputSink, PromptToken, RequestError, TokenOutput, Usage};
 use crate::request::Request;
+use crate::row_cache::RowCache;
 use crate::rows::{ChoiceRow, RowOwner};
 use crate::scheduler::{ScheduledSequence, Scheduler, SchedulerConfig, SchedulerOutput};
 use crate::sequence::{SeqId, Sequence};
@@ -69,6 +71,9 @@ pub(crate) struct EngineCore {
     /// By arrival number too: each is of one kind.
     pub(crate) decisions: BTreeMap<u64, ActiveDecision>,
     next_arrival: u64,
+    pub(crate) row_cache: RowCache,
+    /// Of requests that may not have run yet, in order of arrival.
+    pub(crate) row_asks: Vec<RowAsk>,
     pub(crate) stats: EngineStats,
     progress: Arc<Progress>,
 }
@@ -93,6 +98,11 @@ impl EngineCore {
             requests: BTreeMap::new(),
             decisions: BTreeMap::new(),
             next_arrival: 0,
+            row_cache: match prefix_cache {
+                PrefixCache::On => RowCache::new(),
+                PrefixCache::Off => RowCache::off(),
+            },
+            row_asks: Vec::new(),
             stats: EngineStats::default(),
             progress,
         };
@@ -127,6 +137,7 @@ impl EngineCore {
             prompt: Prompt::Waiting,
         };
         self.requests.insert(arrival, active);
+        self.note_row_ask(arrival);
     }
 
     pub(crate) fn take_arrival(&mut self) -> u64 {
@@ -168,13 +179,24 @@ impl EngineCore {
     /// Tells the requests that run for the first time.
     pub(crate) fn announce(&mut self, scheduled: &SchedulerOutput) {
         for entry in &scheduled.scheduled {
-            if let Some(active) = self.requests.get_mut(&entry.seq_id.arrival)
-                && active.prompt == Prompt::Waiting
-            {
-                active.prompt = Prompt::Unfinished;
-                active.sink.scheduled();
-            }
+            self.start(entry.seq_id.arrival);
         }
+    }
+
+    /// Tells a request that it runs, the first time.
+    pub(crate) fn start(&mut self, arrival: u64) {
+        if let Some(active) = self.requests.get_mut(&arrival)
+            && active.prompt == Prompt::Waiting
+        {
+            active.prompt = Prompt::Unfinished;
+            active.sink.scheduled();
+        }
+    }
+
+    /// Whether nothing of the sequence's request has run yet.
+    pub(crate) fn is_prompt_waiting(&self, seq_id: SeqId) -> bool {
+        let active = self.requests.get(&seq_id.arrival);
+        active.is_some_and(|active| active.prompt == Prompt::Waiting)
     }
 
     /// All that a row of a scheduled sequence is read by.
@@ -367,7 +389,8 @@ impl EngineCore {
         }
     }
 
-    fn end_sequence(&mut self, seq_id: SeqId) {
+    /// Frees what an ended choice held.
+    pub(crate) fn end_sequence(&mut self, seq_id: SeqId) {
         self.scheduler.finish(seq_id);
         self.drafter.forget(seq_id);
     }

@@ -36,6 +36,8 @@ pub struct EngineStats {
     pub num_prefix_cache_queries: u64,
     /// Those of them that were found.
     pub num_prefix_cache_hits: u64,
+    /// Requests answered from a kept row of logits, without a pass.
+    pub num_row_cache_hits: u64,
     /// Cached KV blocks given up for others.
     pub num_prefix_cache_evictions: u64,
     /// Times a sequence gave its blocks back.

@@ -13,6 +13,7 @@ impl EngineCore {
     /// The model's, which is a broken invariant: no request can cause it.
     pub(crate) fn step(&mut self) -> Result<(), ForwardError> {
         self.drop_gone_clients();
+        self.answer_from_kept_rows();
         let mut scheduled = self.schedule();
         if scheduled.scheduled.is_empty() {
             return Ok(());

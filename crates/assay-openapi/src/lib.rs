@@ -8,6 +8,7 @@
 
 mod document;
 mod errors;
+mod markdown;
 mod operations;
 mod path;
 mod probe;

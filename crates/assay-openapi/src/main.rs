@@ -1,4 +1,4 @@
-//! Writes the OpenAPI document to the standard output.
+//! Writes the OpenAPI document to the standard output; with `--markdown` the page for readers.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -15,7 +15,15 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match std::io::stdout().write_all(api.text().as_bytes()) {
+    let text = match std::env::args().nth(1).as_deref() {
+        None => api.text(),
+        Some("--markdown") => api.markdown(),
+        Some(other) => {
+            eprintln!("error: {other} is not known; say --markdown or nothing");
+            return ExitCode::FAILURE;
+        }
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -14,6 +14,12 @@ use crate::words::{Word, Words};
 /// In the schema of a word: the object that stands at this path below its field, such as `[]`.
 pub(crate) const RECORDED: &str = "$recorded";
 
+/// Meanings of fields that no word is said of.
+pub(crate) const HARMLESS: &str = "Accepted, and without effect here.";
+pub(crate) const REFUSED: &str = "Known and not supported: any value but null is refused.";
+pub(crate) const WITHOUT_EFFECT: &str =
+    "Accepted with these values, which ask for nothing; any other is refused.";
+
 /// Writes the schemas of one request.
 pub(crate) struct Writer<'d> {
     pub(crate) request: &'d Request,
@@ -204,13 +210,9 @@ impl<'d> Writer<'d> {
         let mut schema = self.asked(field, asked, word);
         let says = match (word, asked) {
             (Some(word), _) => word.says,
-            (None, Asked::Harmless) => "Accepted, and without effect here.",
-            (None, Asked::Only(accepted)) if accepted.is_empty() => {
-                "Known and not supported: any value but null is refused."
-            }
-            (None, Asked::Only(_)) => {
-                "Accepted with these values, which ask for nothing; any other is refused."
-            }
+            (None, Asked::Harmless) => HARMLESS,
+            (None, Asked::Only(accepted)) if accepted.is_empty() => REFUSED,
+            (None, Asked::Only(_)) => WITHOUT_EFFECT,
             (None, _) => {
                 self.fault(format!("words: nothing is said of `{field}`"));
                 ""

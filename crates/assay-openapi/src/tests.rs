@@ -79,3 +79,15 @@ fn what_differs_is_a_fault() {
         assert_eq!(faults, [expected]);
     }
 }
+
+#[test]
+fn the_page_for_readers_is_fresh() {
+    let page = crate::document()
+        .unwrap_or_else(|faults| panic!("{faults:?}"))
+        .markdown();
+    let committed = include_str!("../../../docs/api.md");
+    assert!(
+        page == committed,
+        "docs/api.md is not as the code says: run `cargo xtask openapi`"
+    );
+}

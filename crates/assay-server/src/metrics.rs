@@ -35,6 +35,7 @@ pub(crate) struct Metrics {
     prefix_cache_queries: Counter,
     prefix_cache_hits: Counter,
     prefix_cache_evictions: Counter,
+    row_cache_hits: Counter,
     prompt_tokens: Counter,
     generation_tokens: Counter,
     preemptions: Counter,
@@ -61,9 +62,9 @@ const SECONDS: [f64; 18] = [
 ];
 
 /// The same for times that are mostly below a step.
-const SHORT_SECONDS: [f64; 18] = [
-    0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006, 0.0008, 0.001, 0.0015, 0.002, 0.003, 0.005,
-    0.01, 0.1, 0.5, 1.0, 10.0, 60.0,
+const SHORT_SECONDS: [f64; 22] = [
+    0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006, 0.0008, 0.001, 0.0015, 0.002, 0.003, 0.004,
+    0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0,
 ];
 
 /// A registry whose metrics all carry the model's name.
@@ -107,6 +108,10 @@ impl Metrics {
             prefix_cache_evictions: r.add(
                 "assay_prefix_cache_evictions",
                 "Cached KV blocks given up for others",
+            ),
+            row_cache_hits: r.add(
+                "assay_row_cache_hits",
+                "Requests answered from a kept row of logits, without a pass",
             ),
             prompt_tokens: r.add("vllm:prompt_tokens", "Prompt tokens processed"),
             generation_tokens: r.add("vllm:generation_tokens", "Tokens generated"),
@@ -195,6 +200,7 @@ impl Metrics {
                 &self.prefix_cache_evictions,
                 engine.num_prefix_cache_evictions,
             ),
+            (&self.row_cache_hits, engine.num_row_cache_hits),
             (&self.preemptions, engine.num_preemptions),
             (&self.drafts, engine.num_drafts),
             (&self.draft_tokens, engine.num_draft_tokens),

@@ -12,9 +12,10 @@ mod work;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use assay_engine::{Engine, EngineConfig, PrefixCache, Speculation, TokenBytes};
 use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
@@ -23,8 +24,9 @@ use assay_kernels::{Compute, ThreadPool};
 use assay_models::{ForwardModel, LoadOptions, Model, Numerics};
 use clap::{Args, ValueEnum};
 
-use crate::config::{Device, ModelConfig, WeightsArgs};
-use crate::{load, progress};
+use crate::config::{BadSetting, Device, ModelConfig, WeightsArgs};
+use crate::interrupt::Interrupt;
+use crate::{load, progress, terminal};
 
 use busy::BusyMeter;
 pub(crate) use busy::MachineBusy;
@@ -112,7 +114,7 @@ impl BenchArgs {
 ///
 /// # Errors
 /// [`MachineBusy`] if others computed meanwhile and `--force` was not given; otherwise what keeps the model from running.
-pub(crate) fn run(args: BenchArgs) -> Result<()> {
+pub(crate) fn run(args: BenchArgs, interrupt: &Interrupt) -> Result<()> {
     let threads = args.threads.clone();
     let config = args.model.clone().resolve()?;
     let threads = if threads.is_empty() {
@@ -121,17 +123,21 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
         threads
     };
     if config.device != Device::Cpu {
-        bail!("assay bench measures the CPU; leave --device out");
+        let fault = anyhow!("assay bench measures the CPU; leave --device out");
+        return Err(BadSetting::from(fault).into());
     }
+    let (_, path) = load::locate(&config, interrupt)?;
     let machine = Machine::read();
     if !args.force {
         busy::look(LOOK)?;
     }
     let mut report = Report::new(machine, &config, args.force);
     for num_threads in threads {
-        report.runs.push(measure(&args, &config, num_threads)?);
+        report
+            .runs
+            .push(measure(&args, &config, &path, num_threads)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
     } else {
@@ -146,10 +152,15 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
 }
 
 /// All figures of one number of threads.
-fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) -> Result<Run> {
-    let (_, path) = load::locate(config)?;
+fn measure(
+    args: &BenchArgs,
+    config: &ModelConfig,
+    path: &Path,
+    num_threads: NonZeroUsize,
+) -> Result<Run> {
     let shown = path.display();
-    let file = GgufFile::open(&path).with_context(|| format!("cannot read {shown}"))?;
+    let file = GgufFile::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let bar = progress::bytes_bar("loading", 0);
     let mut model = Model::load(
         &file,
         LoadOptions {
@@ -158,10 +169,11 @@ fn measure(args: &BenchArgs, config: &ModelConfig, num_threads: NonZeroUsize) ->
             numerics: config.numerics,
             compute: Compute::new(config.isa, ThreadPool::new(num_threads)),
             packed_cache: None,
-            progress: None,
+            progress: Some(&|progress| progress::follow_load(&bar, progress)),
         },
     )
     .with_context(|| format!("cannot load {shown}"))?;
+    bar.finish_and_clear();
     let limit = model.info().context_length;
     for (flag, num_tokens) in [
         ("--prompt", args.longest_prompt()),

@@ -1,4 +1,4 @@
-//! Variables that look like settings and are none: most likely a misspelt name.
+//! Variables that look like settings and are none, most likely a misspelt name; and what the terminal's own say.
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,17 @@ use clap::Command;
 
 /// What all names of settings begin with.
 const PREFIX: &str = "ASSAY_";
+
+/// Whether people want colours where they would be seen: see <https://no-color.org>.
+pub(crate) fn allows_colour() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !no_color && !is_dumb_terminal()
+}
+
+/// Whether the terminal shows escape sequences instead of following them.
+pub(crate) fn is_dumb_terminal() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term == "dumb")
+}
 
 /// Variables of this process that begin like a setting's and belong to no flag of `command` or its subcommands.
 pub(crate) fn unknown_variables(command: &Command) -> Vec<String> {

@@ -9,9 +9,11 @@ use assay_engine::{PrefixCache, Speculation};
 use assay_kernels::Isa;
 use assay_models::Numerics;
 use assay_tokenizer::TemplateDate;
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::BadSetting;
 use super::device::Device;
 use super::file::FileConfig;
 use super::store::StoreArgs;
@@ -33,8 +35,9 @@ pub(crate) struct WeightsArgs {
     #[arg(long, env = "ASSAY_NUMERICS")]
     numerics: Option<NumericsArg>,
     /// Keep the repacked weights in FILE.gguf.assay-packed beside the model and read them from there at the next start
-    #[arg(long, env = "ASSAY_CACHE_PACKED")]
-    cache_packed: bool,
+    #[arg(long, env = "ASSAY_CACHE_PACKED", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    cache_packed: Option<bool>,
     /// Where it is computed: cpu, cuda, cuda:N (one NVIDIA device) or auto. Changes speed, never a bit [default: cpu]
     #[arg(long, env = "ASSAY_DEVICE", value_name = "DEVICE")]
     device: Option<Device>,
@@ -63,8 +66,9 @@ pub(crate) struct ModelArgs {
     #[arg(long, env = "ASSAY_KV", value_name = "TYPE")]
     kv: Option<String>,
     /// Compute every prompt in full: keep and share no keys and values. Changes time, never a bit
-    #[arg(long, env = "ASSAY_NO_PREFIX_CACHE")]
-    no_prefix_cache: bool,
+    #[arg(long, env = "ASSAY_NO_PREFIX_CACHE", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    no_prefix_cache: Option<bool>,
     /// Memory for keys and values, in MiB [default: as much as --parallel full contexts need, within half of the free memory]
     #[arg(long, env = "ASSAY_KV_MEMORY", value_name = "MIB")]
     kv_memory: Option<u64>,
@@ -160,7 +164,7 @@ impl WeightsArgs {
     ///
     /// # Errors
     /// As [`ModelArgs::resolve`].
-    pub(crate) fn resolve(self) -> Result<ModelConfig> {
+    pub(crate) fn resolve(self) -> Result<ModelConfig, BadSetting> {
         let args = ModelArgs {
             weights: self,
             ..ModelArgs::default()
@@ -174,9 +178,9 @@ impl ModelArgs {
     ///
     /// # Errors
     /// If the configuration file cannot be read, or a value is out of range.
-    pub(crate) fn resolve(self) -> Result<ModelConfig> {
+    pub(crate) fn resolve(self) -> Result<ModelConfig, BadSetting> {
         let file = self.weights.store.read_file()?;
-        self.resolve_with(&file)
+        Ok(self.resolve_with(&file)?)
     }
 
     pub(super) fn resolve_with(self, file: &FileConfig) -> Result<ModelConfig> {
@@ -225,11 +229,11 @@ impl ModelArgs {
             bail!("--draft-model with --speculation off: leave out one of them");
         }
         let kv = self.kv.as_deref().or(file.kv.as_deref());
-        let no_prefix_cache = self.no_prefix_cache || file.no_prefix_cache.unwrap_or(false);
+        let no_prefix_cache = self.no_prefix_cache.or(file.no_prefix_cache);
         let store = weights.store.resolve_with(file)?;
         Ok(ModelConfig {
             kv: kv.map_or(Ok(KvType::F16), KvType::by_name)?,
-            prefix_cache: match no_prefix_cache {
+            prefix_cache: match no_prefix_cache.unwrap_or(false) {
                 true => PrefixCache::Off,
                 false => PrefixCache::On,
             },
@@ -249,7 +253,7 @@ impl ModelArgs {
                 .transpose()?,
             speculation,
             draft_model,
-            cache_packed: weights.cache_packed || file.cache_packed.unwrap_or(false),
+            cache_packed: weights.cache_packed.or(file.cache_packed).unwrap_or(false),
             template_date,
             template_date_text: date_text,
             cache_dir: store.cache_dir,

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use assay_server::ParserChoice;
+use assay_server::{Limits, ParserChoice};
 use assay_tokenizer::{ReasoningParser, ToolParser, UnknownParser};
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::BadSetting;
+use super::file::FileConfig;
 use super::model::{ModelArgs, ModelConfig};
 
 /// Name of the parser that the template asks for.
@@ -42,8 +45,9 @@ pub(crate) struct ServeArgs {
     )]
     api_keys: Vec<String>,
     /// Listen beyond loopback without a key
-    #[arg(long, env = "ASSAY_INSECURE")]
-    insecure: bool,
+    #[arg(long, env = "ASSAY_INSECURE", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    insecure: Option<bool>,
     /// Further name that requests may use for the model; may be given several times
     #[arg(
         long = "alias",
@@ -53,8 +57,9 @@ pub(crate) struct ServeArgs {
     )]
     aliases: Vec<String>,
     /// Accept every model name
-    #[arg(long, env = "ASSAY_ANY_MODEL_NAME")]
-    any_model_name: bool,
+    #[arg(long, env = "ASSAY_ANY_MODEL_NAME", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    any_model_name: Option<bool>,
     /// Replies that may wait, each choice of `n` counted; when none waits, one request of any size may [default: 1024]
     #[arg(long, env = "ASSAY_QUEUE", value_name = "N")]
     queue: Option<NonZeroUsize>,
@@ -77,8 +82,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "ASSAY_TOOL_PARSER", value_name = "NAME")]
     tool_parser: Option<String>,
     /// Put its receipt into every reply that can carry one, as if each request said `"receipt": true`
-    #[arg(long, env = "ASSAY_RECEIPTS")]
-    receipts: bool,
+    #[arg(long, env = "ASSAY_RECEIPTS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    receipts: Option<bool>,
     /// SQLite file that gets the receipt of each decision and scored reply, before the answer leaves
     #[arg(long, env = "ASSAY_LEDGER", value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -94,6 +100,9 @@ pub(crate) struct ServeArgs {
     /// Form of the log lines [default: text]
     #[arg(long, env = "ASSAY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
+    /// Least of the log lines; info has one for each request [default: info]
+    #[arg(long, env = "ASSAY_LOG_LEVEL")]
+    log_level: Option<LogLevel>,
 }
 
 /// Form of log lines.
@@ -105,6 +114,36 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+/// Least of the log lines that are written.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogLevel {
+    /// What must be looked at.
+    Error,
+    /// What may have to be.
+    Warn,
+    /// One line a request.
+    #[default]
+    Info,
+    /// Connections too.
+    Debug,
+    /// Whatever the libraries say.
+    Trace,
+}
+
+impl LogLevel {
+    /// As a log filter spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
 }
 
 /// Names of parsers that were given.
@@ -129,13 +168,15 @@ pub(crate) struct ServeConfig {
     pub(crate) tool_parser: ParserChoice<ToolParser>,
     /// The parsers' names, where they are not found by the template.
     pub(crate) parser_overrides: ParserOverrides,
-    pub(crate) max_trie_edges: Option<NonZeroUsize>,
     pub(crate) receipts: bool,
     pub(crate) ledger: Option<PathBuf>,
     pub(crate) drain_timeout_seconds: u64,
     pub(crate) request_timeout_seconds: Option<u64>,
-    pub(crate) max_body_mib: Option<NonZeroUsize>,
+    pub(crate) limits: Limits,
     pub(crate) log_format: LogFormat,
+    pub(crate) log_level: LogLevel,
+    /// The configuration file, where one was named.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl ServeArgs {
@@ -143,35 +184,45 @@ impl ServeArgs {
     ///
     /// # Errors
     /// As [`ModelArgs::resolve`], and where the server would be open to the network without a key.
-    pub(crate) fn resolve(self) -> Result<ServeConfig> {
+    pub(crate) fn resolve(self) -> Result<ServeConfig, BadSetting> {
+        let named = self.model.weights.store.config.clone();
         let file = self.model.weights.store.read_file()?;
+        let config = self.resolve_with(file)?;
+        Ok(ServeConfig {
+            file: named,
+            ..config
+        })
+    }
+
+    fn resolve_with(self, file: FileConfig) -> Result<ServeConfig> {
         let host = self
             .host
             .or(file.host)
             .unwrap_or(IpAddr::from([127, 0, 0, 1]));
-        let api_keys = if self.api_keys.is_empty() {
-            file.api_key.clone()
-        } else {
-            self.api_keys
-        };
+        let api_keys = given_or(self.api_keys, &file.api_key);
         for key in &api_keys {
             check_api_key(key)?;
         }
-        let insecure = self.insecure || file.insecure.unwrap_or(false);
+        let insecure = self.insecure.or(file.insecure).unwrap_or(false);
         if !host.is_loopback() && api_keys.is_empty() && !insecure {
             bail!(
                 "--host {host} is open to the network: set --api-key KEY, or --insecure to serve without one"
             );
         }
-        let max_body_mib = self.max_body.or(file.max_body);
-        if max_body_mib.is_some_and(|mib| mib.get() > MAX_BODY_MIB) {
-            bail!("--max-body: must be 1 to {MAX_BODY_MIB} MiB");
+        let mut limits = Limits::default();
+        if let Some(mib) = self.max_body.or(file.max_body) {
+            if mib.get() > MAX_BODY_MIB {
+                bail!("--max-body: must be 1 to {MAX_BODY_MIB} MiB");
+            }
+            limits.body_bytes = mib.get() << 20;
+            limits.all_bodies_bytes = limits.all_bodies_bytes.max(limits.body_bytes);
+        }
+        if let Some(num_edges) = self.max_trie_edges.or(file.max_trie_edges) {
+            limits.max_trie_edges = num_edges.get();
         }
         let request_timeout = self.request_timeout.or(file.request_timeout);
-        let mut aliases = self.aliases;
-        aliases.extend(file.alias.iter().cloned());
-        let mut cors_origins = self.cors_origins;
-        cors_origins.extend(file.cors_origin.iter().cloned());
+        let aliases = given_or(self.aliases, &file.alias);
+        let cors_origins = given_or(self.cors_origins, &file.cors_origin);
         for origin in &cors_origins {
             check_cors_origin(origin)?;
         }
@@ -185,22 +236,31 @@ impl ServeArgs {
                 reasoning: reasoning_parser.filter(|name| name != DETECT),
                 tool: tool_parser.filter(|name| name != DETECT),
             },
-            receipts: self.receipts || file.receipts.unwrap_or(false),
+            receipts: self.receipts.or(file.receipts).unwrap_or(false),
             ledger: self.ledger.or_else(|| file.ledger.clone()),
             cors_origins,
             host,
             port: self.port.or(file.port).unwrap_or(8080),
             api_keys,
             aliases,
-            any_model_name: self.any_model_name || file.any_model_name.unwrap_or(false),
+            any_model_name: self.any_model_name.or(file.any_model_name).unwrap_or(false),
             queue: self.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE),
-            max_trie_edges: self.max_trie_edges.or(file.max_trie_edges),
             drain_timeout_seconds: self.drain_timeout.or(file.drain_timeout).unwrap_or(30),
             request_timeout_seconds: request_timeout.map(|seconds| u64::from(seconds.get())),
-            max_body_mib,
+            limits,
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
+            log_level: self.log_level.or(file.log_level).unwrap_or_default(),
+            file: None,
             model: self.model.resolve_with(&file)?,
         })
+    }
+}
+
+/// What was given by flag or variable, else what the file says: lists are not added up.
+fn given_or(given: Vec<String>, file: &Option<Vec<String>>) -> Vec<String> {
+    match file {
+        Some(listed) if given.is_empty() => listed.clone(),
+        _ => given,
     }
 }
 

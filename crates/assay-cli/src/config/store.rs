@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 
+use super::BadSetting;
 use super::file::{FileConfig, read_file};
 use crate::catalog::Catalog;
 
@@ -13,7 +14,7 @@ use crate::catalog::Catalog;
 pub(crate) struct StoreArgs {
     /// Configuration file (TOML, same names as the flags)
     #[arg(long, env = "ASSAY_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
     /// Where fetched models lie [default: $XDG_CACHE_HOME/assay/models]
     #[arg(long, env = "ASSAY_CACHE_DIR", value_name = "DIR")]
     cache_dir: Option<PathBuf>,
@@ -31,9 +32,9 @@ impl StoreArgs {
     ///
     /// # Errors
     /// If the configuration file cannot be read, or names a model wrongly.
-    pub(crate) fn resolve(self) -> Result<Store> {
+    pub(crate) fn resolve(self) -> Result<Store, BadSetting> {
         let file = self.read_file()?;
-        self.resolve_with(&file)
+        Ok(self.resolve_with(&file)?)
     }
 
     /// The configuration file that these settings name.

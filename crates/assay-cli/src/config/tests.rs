@@ -1,10 +1,13 @@
 //! Flags, environment and file together: who wins, and what is refused.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use assay_engine::{PrefixCache, Speculation};
 use assay_models::Numerics;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
+use super::file::EXAMPLE;
 use super::model::KvType;
 use super::{ServeArgs, ServeConfig};
 
@@ -15,9 +18,75 @@ struct Cli {
 }
 
 fn resolve(args: &[&str]) -> Result<ServeConfig> {
-    Cli::try_parse_from([&["assay"], args].concat())?
-        .serve
-        .resolve()
+    let serve = Cli::try_parse_from([&["assay"], args].concat())?.serve;
+    Ok(serve.resolve()?)
+}
+
+/// The settings of a file of this text, with these flags.
+fn resolve_file(text: &str, flags: &[&str]) -> Result<ServeConfig> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("assay.toml");
+    std::fs::write(&path, text).unwrap();
+    resolve(&[&["--config", path.to_str().unwrap()], flags].concat())
+}
+
+/// Lines of the example file that have no default: an example behind a `#`.
+fn with_examples() -> String {
+    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
+        Some(rest)
+            if rest.starts_with(|first: char| first.is_ascii_lowercase() || first == '[') =>
+        {
+            rest
+        }
+        _ => line,
+    });
+    lines.collect::<Vec<&str>>().join("\n")
+}
+
+#[test]
+fn the_example_file_is_the_defaults() {
+    let defaults = format!("{:#?}", resolve(&[]).unwrap());
+    let example = ServeConfig {
+        file: None,
+        ..resolve_file(EXAMPLE, &[]).unwrap()
+    };
+    let example = format!("{example:#?}");
+    assert_eq!(example, defaults);
+}
+
+#[test]
+fn the_example_file_has_every_flag_and_no_other() {
+    // What only the file has, and what it cannot have: its own name, and a switch for tests.
+    let (only_in_file, only_flags) = (["models"], ["config", "help", "isa"]);
+    let command = Cli::command();
+    let flags = command.get_arguments().filter_map(|flag| flag.get_long());
+    let flags = flags.filter(|flag| !only_flags.contains(flag));
+    let expected: BTreeSet<&str> = flags.chain(only_in_file).collect();
+    let examples = with_examples();
+    let table: toml::Table = examples.parse().unwrap();
+    let keys: BTreeSet<&str> = table.keys().map(String::as_str).collect();
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn the_examples_are_values_that_are_taken() {
+    let config = resolve_file(&with_examples(), &[]).unwrap();
+    assert_eq!(config.model.context, Some(4096));
+    assert!(config.model.catalog.find("my-model").is_ok());
+}
+
+#[test]
+fn a_flag_turns_off_what_the_file_turns_on_and_lists_are_not_added_up() {
+    let file = "receipts = true\nno-prefix-cache = true\nalias = [\"a\"]\n";
+    let config = resolve_file(file, &[]).unwrap();
+    assert!(config.receipts);
+    assert_eq!(config.aliases, ["a"]);
+    let flags = ["--receipts=false", "--no-prefix-cache=no", "--alias", "b"];
+    let config = resolve_file(file, &flags).unwrap();
+    assert!(!config.receipts);
+    assert_eq!(config.model.prefix_cache, PrefixCache::On);
+    assert_eq!(config.aliases, ["b"]);
+    assert!(resolve(&["--receipts=perhaps"]).is_err());
 }
 
 #[test]
@@ -43,17 +112,19 @@ fn a_flag_beats_the_file_and_the_file_beats_the_default() {
 fn limits_are_settled_from_flags_and_the_file() {
     let limits = |args: &[&str]| {
         let config = resolve(args).unwrap();
-        let mib = config.max_body_mib.map(std::num::NonZero::get);
-        (config.request_timeout_seconds, mib)
+        (
+            config.request_timeout_seconds,
+            config.limits.body_bytes >> 20,
+        )
     };
-    assert_eq!(limits(&[]), (None, None));
+    assert_eq!(limits(&[]), (None, 32));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("assay.toml");
     std::fs::write(&path, "request-timeout = 20\nmax-body = 8\n").unwrap();
     let file = ["--config", path.to_str().unwrap()];
-    assert_eq!(limits(&file), (Some(20), Some(8)));
+    assert_eq!(limits(&file), (Some(20), 8));
     let flag = [&file[..], &["--request-timeout", "5"]].concat();
-    assert_eq!(limits(&flag), (Some(5), Some(8)));
+    assert_eq!(limits(&flag), (Some(5), 8));
     for bad in [
         ["--max-body", "1025"],
         ["--max-body", "0"],
@@ -125,19 +196,37 @@ fn values_that_mean_nothing_are_refused_by_flag() {
 
 #[test]
 fn unknown_keys_and_bad_values_are_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("assay.toml");
     for (text, expected) in [
-        ("prot = 1", "prot"),
-        ("port = 70000", "port"),
-        ("numerics = \"wild\"", "wild"),
+        (
+            "# x\n\nprot = 1",
+            ["line 3, `prot = 1`", "unknown field `prot`"],
+        ),
+        ("port = 70000", ["line 1, `port = 70000`", "u16"]),
+        (
+            "kv = \"f16\"\nnumerics = \"wild\"",
+            ["line 2, `numerics", "wild"],
+        ),
+        ("api-key = \"k\"", ["line 1, `api-key", "a sequence"]),
+        (
+            "port = 1\nport = 2",
+            ["line 2, `port = 2`", "duplicate key"],
+        ),
+        ("queue = 0", ["line 1, `queue = 0`", "nonzero"]),
+        (
+            "[serve]\nport = 1",
+            ["line 1, `[serve]`", "unknown field `serve`"],
+        ),
+        (
+            "[[models]]\nname = \"x\"\nfile = \"x\"",
+            ["line 1, `[[models]]`", "missing field `bytes`"],
+        ),
+        ("port = ", ["line 1, `port =`", "value"]),
     ] {
-        std::fs::write(&path, text).unwrap();
-        let error = format!(
-            "{:#}",
-            resolve(&["--config", path.to_str().unwrap()]).unwrap_err()
-        );
-        assert!(error.contains(expected), "{text}: {error}");
+        let error = format!("{:#}", resolve_file(text, &[]).unwrap_err());
+        for expected in expected {
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        assert!(error.contains("--config"), "{text}: {error}");
     }
     for date in [
         "2025-02-29",

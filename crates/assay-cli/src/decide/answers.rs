@@ -1,27 +1,41 @@
 //! Answers as JSON lines, one a row, each written whole before the next: a run that breaks off goes on behind them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
 use crate::decision_client::Answer;
+use crate::interrupt::{Interrupt, Left};
+use crate::terminal::{self, Out};
 
 /// What names one reply among others and tells nothing of the row.
 const OF_THE_REPLY: [&str; 5] = ["created", "id", "object", "usage", "x_id"];
 
+/// Where answers go.
 pub(super) struct Answers {
-    out: Box<dyn Write>,
+    out: Sink,
     num_done: usize,
 }
 
+enum Sink {
+    /// Whoever reads it, as it comes.
+    Stdout(Out),
+    /// A signal waits for a line's end.
+    File {
+        file: File,
+        interrupt: Interrupt,
+        _next_step: Left,
+    },
+}
+
 impl Answers {
-    pub(super) fn open(path: Option<&Path>, resume: bool) -> Result<Self> {
+    pub(super) fn open(path: Option<&Path>, resume: bool, interrupt: &Interrupt) -> Result<Self> {
         let Some(path) = path else {
             return Ok(Self {
-                out: Box::new(io::stdout()),
+                out: Sink::Stdout(terminal::stdout()),
                 num_done: 0,
             });
         };
@@ -40,10 +54,13 @@ impl Answers {
         } else {
             0
         };
-        Ok(Self {
-            out: Box::new(file),
-            num_done,
-        })
+        let next_step = format!("the answers so far are in {shown}; --resume goes on behind them");
+        let out = Sink::File {
+            file,
+            interrupt: interrupt.clone(),
+            _next_step: interrupt.on_signal(move || Some(next_step.clone())),
+        };
+        Ok(Self { out, num_done })
     }
 
     /// Rows that were answered before.
@@ -67,10 +84,13 @@ impl Answers {
         }
         let mut line = Value::Object(line).to_string();
         line.push('\n');
-        self.out
-            .write_all(line.as_bytes())
-            .context("cannot write an answer")?;
-        Ok(self.out.flush()?)
+        let written = match &mut self.out {
+            Sink::Stdout(out) => out.write_all(line.as_bytes()).and_then(|()| out.flush()),
+            Sink::File {
+                file, interrupt, ..
+            } => interrupt.whole(|| file.write_all(line.as_bytes())),
+        };
+        written.context("cannot write an answer")
     }
 }
 
@@ -111,7 +131,7 @@ mod tests {
             "{\"row\":1,\"answer\":1}\n{\"row\":2,\"error\":{}}\n{\"row\":3,\"ans",
         )
         .expect("written");
-        let mut answers = Answers::open(Some(&path), true).expect("opened");
+        let mut answers = Answers::open(Some(&path), true, &Interrupt::default()).expect("opened");
         assert_eq!(answers.num_done(), 2);
         let reply = Map::from_iter([
             ("id".to_owned(), "x".into()),
@@ -125,11 +145,11 @@ mod tests {
         );
         std::fs::write(&path, "{\"row\":2}\n").expect("written");
         assert!(
-            Answers::open(Some(&path), true).is_err(),
+            Answers::open(Some(&path), true, &Interrupt::default()).is_err(),
             "row 1 is missing"
         );
         assert_eq!(
-            Answers::open(Some(&path), false)
+            Answers::open(Some(&path), false, &Interrupt::default())
                 .expect("opened")
                 .num_done(),
             0

@@ -18,8 +18,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::config::ModelArgs;
-use crate::decision_client::{Answer, Client};
-use crate::{progress, serve};
+use crate::decision_client::{Answer, Client, ClientArgs};
+use crate::interrupt::Interrupt;
+use crate::progress;
 
 use answers::Answers;
 use questions::Questions;
@@ -46,23 +47,11 @@ pub(crate) struct DecideArgs {
     /// Go on behind the answers that --out holds already
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Ask this server instead of loading a model
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// Key of that server
-    #[arg(
-        long,
-        env = "ASSAY_API_KEY",
-        value_name = "KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
     /// SQLite file that gets a receipt for each answer, before it is written here; see `assay ledger`
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     ledger: Option<PathBuf>,
-    /// Rows asked about at a time
-    #[arg(long, value_name = "N", default_value = "8")]
-    requests: NonZeroUsize,
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
 /// Some rows have an error line instead of an answer.
@@ -73,34 +62,42 @@ pub(crate) struct BadRows {
     num_rows: usize,
 }
 
+impl BadRows {
+    pub(crate) fn new(num_bad: usize, num_rows: usize) -> Self {
+        Self { num_bad, num_rows }
+    }
+}
+
 /// Answers the questions for every row.
 ///
 /// # Errors
 /// If a file cannot be read or written, the server is not to be reached, or, once all are through, rows were bad
 /// ([`BadRows`]).
-pub(crate) fn run(model: ModelArgs, args: &DecideArgs) -> Result<()> {
+pub(crate) fn run(model: ModelArgs, args: &DecideArgs, interrupt: &Interrupt) -> Result<()> {
     let questions = Questions::read(&args.questions)?;
     let format = Format::of(&args.rows, args.csv);
     let rows = rows::read(&args.rows, format, args.field.as_deref())?;
-    let mut answers = Answers::open(args.out.as_deref(), args.resume)?;
+    let mut answers = Answers::open(args.out.as_deref(), args.resume, interrupt)?;
     let rows = rows.get(answers.num_done()..).with_context(|| {
         format!(
             "--resume: there are {} answers and fewer rows",
             answers.num_done()
         )
     })?;
-    let client = match &args.url {
-        Some(url) => Client::of_url(url, args.api_key.clone(), questions.route()),
-        None => {
-            let ledger = args.ledger.as_deref().map(serve::open_ledger).transpose()?;
-            Client::of_model(&model.resolve()?, args.requests, questions.route(), ledger)?
-        }
-    };
-    let num_bad = ask_all(&client, &questions, rows, args.requests, &mut answers)?;
+    let client = args
+        .client
+        .client(model, questions.route(), args.ledger.as_deref(), interrupt)?;
+    let num_bad = ask_all(
+        &client,
+        &questions,
+        rows,
+        args.client.requests,
+        &mut answers,
+    )?;
     let num_rows = rows.len();
     match num_bad {
         0 => Ok(()),
-        num_bad => Err(BadRows { num_bad, num_rows }.into()),
+        num_bad => Err(BadRows::new(num_bad, num_rows).into()),
     }
 }
 

@@ -17,8 +17,10 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::config::ModelArgs;
-use crate::decision_client::{Answer, Client};
-use crate::progress;
+use crate::decide::BadRows;
+use crate::decision_client::{Answer, Client, ClientArgs};
+use crate::interrupt::Interrupt;
+use crate::{progress, terminal};
 
 use super::labelled::{self, LabelledRow, LabelledSet};
 use super::readings::{AnswerLine, Line, Of, Readings, RefusalLine, SpeedLine};
@@ -61,9 +63,6 @@ pub(super) struct DecisionsArgs {
     /// Rows of each set and setting answered against the clock; 0 measures no speed
     #[arg(long, value_name = "N", default_value = "32")]
     timed: usize,
-    /// Requests under way at a time
-    #[arg(long, value_name = "N", default_value = "8")]
-    requests: NonZeroUsize,
     /// Keep what is read in this file, a JSON line an answer
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -76,50 +75,44 @@ pub(super) struct DecisionsArgs {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// Ask this server instead of loading a model
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// Key of that server
-    #[arg(
-        long,
-        env = "ASSAY_API_KEY",
-        value_name = "KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
-pub(super) fn run(model: ModelArgs, args: &DecisionsArgs) -> Result<()> {
-    let readings = if args.readings.is_empty() {
-        ask(model, args)?
+pub(super) fn run(model: ModelArgs, args: &DecisionsArgs, interrupt: &Interrupt) -> Result<()> {
+    let is_asked = args.readings.is_empty();
+    let readings = if is_asked {
+        ask(model, args, interrupt)?
     } else {
         Readings::of_files(&args.readings)?
     };
     let table = Table::new(&readings.lines)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&table)?)?;
     } else {
         write!(out, "{table}")?;
     }
-    Ok(())
+    match readings.num_refused() {
+        (num_refused @ 1.., num_rows) if is_asked => {
+            Err(BadRows::new(num_refused, num_rows).into())
+        }
+        _ => Ok(()),
+    }
 }
 
-fn ask(model: ModelArgs, args: &DecisionsArgs) -> Result<Readings> {
+fn ask(model: ModelArgs, args: &DecisionsArgs, interrupt: &Interrupt) -> Result<Readings> {
     let mut sets = labelled::read_all(&args.data)?;
     if let Some(limit) = args.limit {
         sets.iter_mut()
             .for_each(|set| set.sample(limit.get(), args.seed));
     }
     let settings = Setting::all(&args.readout, &args.debias, args.rotations.get());
-    let mut readings = Readings::open(args.out.as_deref(), args.resume)?;
-    let client = match &args.url {
-        Some(url) => Client::of_url(url, args.api_key.clone(), ROUTE),
-        None => Client::of_model(&model.resolve()?, args.requests, ROUTE, None)?,
-    };
+    let mut readings = Readings::open(args.out.as_deref(), args.resume, interrupt)?;
+    let client = args.client.client(model, ROUTE, None, interrupt)?;
     let asking = Asking {
         client: &client,
-        num_requests: args.requests,
+        num_requests: args.client.requests,
         // Unlike that of any run before, whose prefixes a server may still hold.
         salt: SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -161,17 +154,22 @@ impl Asking<'_> {
                     body(row, &[&row.question.text], &(setting.members() + &salt))
                 })
                 .collect();
+            let bar =
+                progress::decisions_bar(&format!("{} against the clock", set.name), count as u64);
             let start = Instant::now();
             let mut num_decisions = 0;
             self.each(&bodies, |_, answer| {
                 num_decisions += usize::from(!answer.is_error());
+                bar.inc(1);
                 Ok(())
             })?;
+            let seconds = start.elapsed().as_secs_f64();
+            bar.finish_and_clear();
             readings.add(Line::Speed(SpeedLine {
                 set: set.name.clone(),
                 setting,
                 num_decisions,
-                seconds: start.elapsed().as_secs_f64(),
+                seconds,
             }))?;
         }
         Ok(())

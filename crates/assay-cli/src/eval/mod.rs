@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use crate::config::ModelArgs;
+use crate::interrupt::Interrupt;
 
 /// What to evaluate.
 #[derive(Args, Clone, Debug)]
@@ -34,8 +35,8 @@ enum What {
 ///
 /// # Errors
 /// If a file cannot be read or written, the model does not load, or the server is not to be reached.
-pub(crate) fn run(args: EvalArgs) -> Result<()> {
+pub(crate) fn run(args: EvalArgs, interrupt: &Interrupt) -> Result<()> {
     match args.what {
-        What::Decisions { model, decisions } => decisions::run(model, &decisions),
+        What::Decisions { model, decisions } => decisions::run(model, &decisions, interrupt),
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::interrupt::{Interrupt, Left};
+
 use super::settings::Setting;
 
 /// One line.
@@ -76,8 +78,15 @@ pub(super) struct SpeedLine {
 
 /// Lines of earlier runs and of this one.
 pub(super) struct Readings {
-    out: Option<File>,
+    out: Option<Kept>,
     pub(super) lines: Vec<Line>,
+}
+
+/// A file that a run can go on behind: a signal waits for a line's end.
+struct Kept {
+    file: File,
+    interrupt: Interrupt,
+    _next_step: Left,
 }
 
 impl Readings {
@@ -85,7 +94,7 @@ impl Readings {
     ///
     /// # Errors
     /// If it cannot be read or written, or has lines of another kind.
-    pub(super) fn open(path: Option<&Path>, resume: bool) -> Result<Self> {
+    pub(super) fn open(path: Option<&Path>, resume: bool, interrupt: &Interrupt) -> Result<Self> {
         let Some(path) = path else {
             return Ok(Self {
                 out: None,
@@ -97,18 +106,23 @@ impl Readings {
         if resume && path.exists() {
             lines = read(path)?;
             // A line that was not finished goes.
-            write_whole(path, &lines).with_context(|| format!("cannot write {shown}"))?;
+            interrupt
+                .whole(|| write_whole(path, &lines))
+                .with_context(|| format!("cannot write {shown}"))?;
         }
         let mut options = OpenOptions::new();
         let options = options.create(true).write(true);
         let options = options.append(resume).truncate(!resume);
-        let out = options
+        let file = options
             .open(path)
             .with_context(|| format!("cannot write {shown}"))?;
-        Ok(Self {
-            out: Some(out),
-            lines,
-        })
+        let next_step = format!("what was read is in {shown}; --resume goes on behind it");
+        let out = Some(Kept {
+            file,
+            interrupt: interrupt.clone(),
+            _next_step: interrupt.on_signal(move || Some(next_step.clone())),
+        });
+        Ok(Self { out, lines })
     }
 
     /// The lines of several files.
@@ -128,8 +142,13 @@ impl Readings {
     /// # Errors
     /// The file's.
     pub(super) fn add(&mut self, line: Line) -> Result<()> {
-        if let Some(out) = &mut self.out {
-            write_line(out, &line).context("cannot write what was read")?;
+        if let Some(Kept {
+            file, interrupt, ..
+        }) = &mut self.out
+        {
+            interrupt
+                .whole(|| write_line(file, &line))
+                .context("cannot write what was read")?;
         }
         self.lines.push(line);
         Ok(())
@@ -143,6 +162,17 @@ impl Readings {
             Line::Speed(_) => None,
         };
         self.lines.iter().filter_map(of).collect()
+    }
+
+    /// Questions that were refused, and all that were asked.
+    pub(super) fn num_refused(&self) -> (usize, usize) {
+        let count = |is_counted: fn(&Line) -> bool| {
+            let counted = self.lines.iter().filter(|line| is_counted(line));
+            counted.count()
+        };
+        let num_refused = count(|line| matches!(line, Line::Refusal(_)));
+        let num_answered = count(|line| matches!(line, Line::Answer(_)));
+        (num_refused, num_refused + num_answered)
     }
 
     /// Whether this setting's speed is known.
@@ -193,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_behind_its_last_whole_line() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let (folder, deaf) = (tempfile::tempdir().expect("a folder"), Interrupt::default());
         let path = folder.path().join("readings.jsonl");
         let setting = Setting {
             readout: Readout::Code,
@@ -211,11 +241,11 @@ mod tests {
                 error: "why".to_owned(),
             })
         };
-        let mut readings = Readings::open(Some(&path), false).expect("opened");
+        let mut readings = Readings::open(Some(&path), false, &deaf).expect("opened");
         readings.add(refusal(7)).expect("written");
         let whole = fs::read_to_string(&path).expect("readable");
         fs::write(&path, format!("{whole}{{\"speed\":")).expect("written");
-        let mut readings = Readings::open(Some(&path), true).expect("opened");
+        let mut readings = Readings::open(Some(&path), true, &deaf).expect("opened");
         assert_eq!(readings.done(), BTreeSet::from([of(7)]));
         let speed = Line::Speed(SpeedLine {
             set: "s".to_owned(),
@@ -229,7 +259,7 @@ mod tests {
         assert_eq!(read.lines, [refusal(7), speed]);
         fs::write(&path, "{}\n{\"speed\":").expect("written");
         assert!(
-            Readings::open(Some(&path), true).is_err(),
+            Readings::open(Some(&path), true, &deaf).is_err(),
             "another kind of file"
         );
     }

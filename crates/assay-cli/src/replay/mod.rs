@@ -19,7 +19,9 @@ use clap::Args;
 
 use crate::config::{ModelArgs, ModelConfig};
 use crate::digest;
+use crate::interrupt::Interrupt;
 use crate::load::{self, Loaded};
+use crate::terminal;
 
 pub(crate) use verdict::Verdict;
 
@@ -48,10 +50,12 @@ pub(crate) struct NotReplayed;
 ///
 /// # Errors
 /// [`NotIdentical`], or [`NotReplayed`] with what was in the way.
-pub(crate) fn run(model: ModelArgs, args: &ReplayArgs) -> Result<()> {
+pub(crate) fn run(model: ModelArgs, args: &ReplayArgs, interrupt: &Interrupt) -> Result<()> {
     let text = read(&args.receipt).context(NotReplayed)?;
-    let verdict = Replayer::new(model).replay(&text).context(NotReplayed)?;
-    let mut out = io::stdout().lock();
+    let verdict = Replayer::new(model, interrupt)
+        .replay(&text)
+        .context(NotReplayed)?;
+    let mut out = terminal::stdout();
     if args.json {
         writeln!(out, "{}", verdict.json())?;
     } else {
@@ -84,6 +88,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 /// Computes receipts of one model; a profile's engine is loaded when the first receipt of it comes.
 pub(crate) struct Replayer {
     model: ModelArgs,
+    interrupt: Interrupt,
     /// By profile.
     loaded: BTreeMap<&'static str, Loaded>,
     /// Of the file, as it was read for the first receipt.
@@ -91,9 +96,10 @@ pub(crate) struct Replayer {
 }
 
 impl Replayer {
-    pub(crate) fn new(model: ModelArgs) -> Self {
+    pub(crate) fn new(model: ModelArgs, interrupt: &Interrupt) -> Self {
         Self {
             model,
+            interrupt: interrupt.clone(),
             loaded: BTreeMap::new(),
             sha256: None,
         }
@@ -149,7 +155,7 @@ impl Replayer {
         if let Some(sha256) = &self.sha256 {
             return Ok(sha256.clone());
         }
-        let (_, path) = load::locate(config)?;
+        let (_, path) = load::locate(config, &self.interrupt)?;
         let sha256 = digest::sha256_anew(&path, &config.cache_dir)?;
         self.sha256 = Some(sha256.clone());
         Ok(sha256)
@@ -159,7 +165,8 @@ impl Replayer {
         let profile = load::profile_name(config.numerics);
         if !self.loaded.contains_key(profile) {
             // A label request is one place in the queue, a request with choices as many.
-            self.loaded.insert(profile, load::load(config, QUEUE)?);
+            let loaded = load::load(config, QUEUE, &self.interrupt)?;
+            self.loaded.insert(profile, loaded);
         }
         self.loaded
             .get(profile)

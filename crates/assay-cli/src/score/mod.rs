@@ -19,8 +19,9 @@ use clap::Args;
 
 use crate::channel::ChannelSink;
 use crate::config::ModelConfig;
+use crate::interrupt::Interrupt;
 use crate::load::{self, Loaded};
-use crate::progress;
+use crate::{progress, terminal};
 
 use report::Report;
 
@@ -45,19 +46,21 @@ pub(crate) struct ScoreArgs {
 ///
 /// # Errors
 /// If the text cannot be read or is longer than the context, or the model does not load.
-pub(crate) fn run(mut config: ModelConfig, args: &ScoreArgs) -> Result<()> {
+pub(crate) fn run(mut config: ModelConfig, args: &ScoreArgs, interrupt: &Interrupt) -> Result<()> {
     let text = source::read(&args.text)?;
     // One sequence runs: room for one context is enough.
     config.parallel = std::num::NonZeroUsize::MIN;
-    let loaded = load::load(&config, 1)?;
+    let loaded = load::load(&config, 1, interrupt)?;
     let token_ids = tokenize(&loaded, &text.text)?;
     let scored = score(&loaded, &token_ids, args.top)?;
     let report = Report::new(&loaded, &config, &text.name, &token_ids, &scored);
     if let Some(path) = &args.html {
-        fs::write(path, heat_map::page(&report))
+        let page = heat_map::page(&report);
+        interrupt
+            .whole(|| fs::write(path, page))
             .with_context(|| format!("--html: cannot write {}", path.display()))?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
     } else {

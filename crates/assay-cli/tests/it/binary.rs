@@ -1,10 +1,11 @@
 //! Runs `assay` as a user would.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// The binary with `args`, without settings of this shell.
-pub(crate) fn assay(args: &[&str]) -> Command {
+pub(crate) fn assay(args: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
     command.args(args);
     for (name, _) in std::env::vars_os() {

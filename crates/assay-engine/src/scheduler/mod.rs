@@ -137,6 +137,27 @@ impl Scheduler {
         Some(sequence)
     }
 
+    /// Position of a live sequence's last token.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn last_position(&self, seq_id: SeqId) -> u32 {
+        let num_tokens = self.sequences[&seq_id].token_ids.len();
+        u32::try_from(num_tokens - 1).expect("submit bounds the context")
+    }
+
+    /// Books that a waiting sequence needs nothing computed: what it asks was known.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn spare(&mut self, seq_id: SeqId) {
+        let sequence = self
+            .sequences
+            .get_mut(&seq_id)
+            .expect("a waiting sequence is live");
+        sequence.num_cached_tokens = sequence.num_prompt_tokens;
+    }
+
     /// Picks the next step; empty only if nothing is queued or running.
     pub fn schedule(&mut self) -> SchedulerOutput {
         let mut output = SchedulerOutput::default();

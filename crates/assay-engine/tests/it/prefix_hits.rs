@@ -250,3 +250,44 @@ fn fault_81_fault_85_scores_of_a_cached_prompt_are_those_of_a_cold_one() {
         }
     }
 }
+
+/// One token scored behind a prompt that one was scored behind before: no pass runs, and no bit differs.
+#[test]
+fn one_token_behind_a_known_prompt_is_scored_without_a_pass() {
+    let single = |last: u32, salt: &str| {
+        let mut request = scored([tokens(50, 4), vec![last]].concat(), salt, 1);
+        request.max_tokens = 0;
+        request.prompt_logprobs = Some(PromptLogprobsParams {
+            first_position: 50,
+            top_logprobs: 5,
+        });
+        request
+    };
+    for pair in pairs(&TinyModel::llama(), 64) {
+        let check = |last, salt, num_cached, num_hits, what: &str| {
+            let before = pair.cached.stats();
+            let request = single(last, salt);
+            let got = replies(&pair.cached, &request).remove(0);
+            let expected = replies(&pair.cold, &request).remove(0);
+            let at = format!("{what}, {}", pair.at);
+            assert_eq!(got.prompt, expected.prompt, "{at}");
+            assert_eq!(got.bits(), expected.bits(), "{at}");
+            assert_eq!(cached_tokens(&got), num_cached, "{at}");
+            let after = pair.cached.stats();
+            let num_steps = after.num_steps - before.num_steps;
+            assert_eq!(num_steps == 0, num_hits == 1, "{at}: {num_steps} steps");
+            let num_more = after.num_row_cache_hits - before.num_row_cache_hits;
+            assert_eq!(num_more, num_hits, "{at}");
+            assert_eq!(
+                (after.num_waiting, after.num_kv_blocks_used),
+                (0, 0),
+                "{at}"
+            );
+        };
+        check(7, "r", 0, 0, "the first");
+        check(7, "r", 50, 1, "the same again");
+        check(9, "r", 50, 1, "another token");
+        check(9, "other", 0, 0, "another salt");
+        assert_eq!(pair.cold.stats().num_row_cache_hits, 0, "{}", pair.at);
+    }
+}
