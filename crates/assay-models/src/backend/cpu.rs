@@ -38,6 +38,10 @@ impl Backend for Compute {
         Ok(packed)
     }
 
+    fn max_norm_len(&self) -> usize {
+        usize::MAX
+    }
+
     fn load_vector(&self, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
         Ok(values)
     }
@@ -71,6 +75,14 @@ impl Backend for Compute {
 
     fn resize(&self, rows: &mut Vec<f32>, len: usize) {
         rows.resize(len, 0.0);
+    }
+
+    fn bring(&self, values: Vec<f32>, rows: &mut Vec<f32>) {
+        *rows = values;
+    }
+
+    fn fetch(&self, rows: &Vec<f32>) -> Vec<f32> {
+        rows.clone()
     }
 
     fn logits(&self, rows: &mut Vec<f32>, vocab_size: usize) -> Logits {

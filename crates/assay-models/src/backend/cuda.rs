@@ -14,7 +14,7 @@ use assay_kernels::matmul::cuda::{self as device, DeviceMatrix, matmul};
 use assay_kernels::quantize::ActivationProfile;
 use assay_kernels::quantize::cuda::DeviceActivations;
 use assay_kernels::residual::cuda as residual;
-use assay_kernels::rms_norm::cuda::{rms_norm, rms_norm_in_place};
+use assay_kernels::rms_norm::cuda::{MAX_ROW, rms_norm, rms_norm_in_place};
 use assay_kernels::rope::cuda::DeviceRopeTable;
 use assay_kernels::rope::{RopeStyle, RopeTable};
 use assay_kernels::silu_mul::cuda::silu_mul;
@@ -131,6 +131,10 @@ impl Backend for CudaBackend {
         Ok(DeviceMatrix::upload(&self.cuda, &packed)?)
     }
 
+    fn max_norm_len(&self) -> usize {
+        MAX_ROW
+    }
+
     fn load_vector(&self, values: Vec<f32>) -> Result<Vector, ModelError> {
         Ok(DeviceBuffer::upload(&self.cuda, &values)?)
     }
@@ -184,6 +188,16 @@ impl Backend for CudaBackend {
 
     fn resize(&self, rows: &mut Rows, len: usize) {
         rows.changed().sized(&self.cuda, len);
+    }
+
+    fn bring(&self, values: Vec<f32>, rows: &mut Rows) {
+        rows.changed().fill(&self.cuda, &values);
+    }
+
+    fn fetch(&self, rows: &Rows) -> Vec<f32> {
+        let len = rows.values.len();
+        let read = rows.values.read(&self.cuda, 0, len);
+        read.unwrap_or_else(|_| vec![f32::NAN; len])
     }
 
     fn logits(&self, rows: &mut Rows, vocab_size: usize) -> Logits {

@@ -67,6 +67,8 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
 
     /// Takes a packed matrix.
     fn load_matrix(&self, packed: PackedMatrix) -> Result<Self::Matrix, ModelError>;
+    /// Longest row that is normalised.
+    fn max_norm_len(&self) -> usize;
     /// Takes a vector.
     fn load_vector(&self, values: Vec<f32>) -> Result<Self::Vector, ModelError>;
     /// Takes a rotation table.
@@ -97,6 +99,10 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
 
     /// Makes `rows` `len` elements of unspecified values, to be overwritten.
     fn resize(&self, rows: &mut Self::Rows, len: usize);
+    /// Makes `rows` these values of the host's.
+    fn bring(&self, values: Vec<f32>, rows: &mut Self::Rows);
+    /// The values of `rows`, on the host; NaN after a fault.
+    fn fetch(&self, rows: &Self::Rows) -> Vec<f32>;
     /// The rows as logits, `[num_rows, vocab_size]`; `rows` is left without them.
     fn logits(&self, rows: &mut Self::Rows, vocab_size: usize) -> Logits;
     /// Copies the rows whose logits are wanted from `x`, rows of `n`.
