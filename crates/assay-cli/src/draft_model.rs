@@ -8,7 +8,7 @@ use assay_engine::DraftModel;
 use assay_formats::GgufFile;
 use assay_kernels::cuda::Cuda;
 use assay_kernels::{Compute, ThreadPool};
-use assay_models::{LoadOptions, Model, ModelConfig as Hyperparameters};
+use assay_models::{LoadOptions, Model, ModelConfig as Hyperparameters, Stage};
 use assay_tokenizer::Tokenizer;
 
 use crate::config::ModelConfig;
@@ -24,7 +24,7 @@ pub(crate) fn load(
     path: &Path,
     target_path: &Path,
     target: &Tokenizer,
-    cuda: Option<Arc<Cuda>>,
+    devices: &[Arc<Cuda>],
 ) -> Result<DraftModel> {
     let shown = path.display();
     let file = open(path, target)?;
@@ -33,18 +33,18 @@ pub(crate) fn load(
     let longest = hyperparameters.max_position_embeddings;
     let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
     let bar = progress::bytes_bar("loading the draft model", 0);
+    // It is small: whole, on the first device.
+    let first = &devices[..devices.len().min(1)];
+    let stages = Stage::split(hyperparameters.num_hidden_layers, first, None);
     let options = LoadOptions {
         context_length: config.context.map(|tokens| longest.min(tokens as usize)),
-        num_kv_blocks: num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes),
+        num_kv_blocks: num_kv_blocks(config, &hyperparameters, &stages, weight_bytes),
         numerics: config.numerics,
         compute: Compute::new(config.isa, ThreadPool::new(config.threads)),
         progress: Some(&|progress| progress::follow_load(&bar, progress)),
         packed_cache: None,
     };
-    let model = match cuda {
-        Some(cuda) => Model::load_on_cuda(&file, hyperparameters, options, cuda),
-        None => Model::load_configured(&file, hyperparameters, options),
-    };
+    let model = Model::load_staged(&file, hyperparameters, options, &stages);
     bar.finish_and_clear();
     let model = model.with_context(|| format!("--draft-model: cannot load {shown}"))?;
     Ok(DraftModel {

@@ -13,7 +13,7 @@ use assay_kernels::numerics::CONTRACT_VERSION;
 use assay_kernels::{Compute, ThreadPool};
 use assay_models::{
     CacheEvent, ForwardModel, LoadOptions, Model, ModelConfig as Hyperparameters, ModelInfo,
-    Numerics, PackedCache,
+    Numerics, PackedCache, Stage,
 };
 use assay_receipt::{Identity, ModelFacts, Overrides, Sha256Hex};
 use assay_server::{Installed, PROMPT_FORMAT};
@@ -59,11 +59,10 @@ pub(crate) fn load(
     let template =
         chat_template(&tokenizer).with_context(|| format!("the chat template of {shown}"))?;
 
-    let cuda = config.device.open()?;
+    let devices = config.device.open()?;
     let hash = || digest::sha256_of_file(&path, &config.cache_dir);
     let load_weights = |cache: Option<PackedCache<'_>>| {
-        load_weights(config, &file, cache, cuda.clone())
-            .with_context(|| format!("cannot load {shown}"))
+        load_weights(config, &file, cache, &devices).with_context(|| format!("cannot load {shown}"))
     };
     let (weights_sha256, model) = if config.cache_packed {
         // The hash is the cache's key, so it comes first; from the second start on it is remembered.
@@ -114,8 +113,7 @@ pub(crate) fn load(
     let token_bytes = Arc::new(token_bytes);
     let engine = match &config.draft_model {
         Some(draft_path) => {
-            let draft_model =
-                draft_model::load(config, draft_path, &path, &tokenizer, cuda.clone())?;
+            let draft_model = draft_model::load(config, draft_path, &path, &tokenizer, &devices)?;
             Engine::spawn_with_draft_model(
                 Box::new(model),
                 draft_model,
@@ -244,13 +242,15 @@ fn load_weights(
     config: &ModelConfig,
     file: &GgufFile,
     packed_cache: Option<PackedCache<'_>>,
-    cuda: Option<Arc<Cuda>>,
+    devices: &[Arc<Cuda>],
 ) -> Result<Model> {
     let hyperparameters = Hyperparameters::from_gguf(file)?;
     let bar = progress::bytes_bar("loading", 0);
     let on_progress = |progress| progress::follow_load(&bar, progress);
     let weight_bytes = file.tensors().iter().map(|tensor| tensor.byte_len).sum();
-    let num_kv_blocks = num_kv_blocks(config, &hyperparameters, cuda.as_deref(), weight_bytes);
+    let num_layers = hyperparameters.num_hidden_layers;
+    let stages = Stage::split(num_layers, devices, config.gpu_layers);
+    let num_kv_blocks = num_kv_blocks(config, &hyperparameters, &stages, weight_bytes);
     let options = LoadOptions {
         context_length: config.context.map(|tokens| tokens as usize),
         num_kv_blocks,
@@ -259,20 +259,17 @@ fn load_weights(
         progress: Some(&on_progress),
         packed_cache,
     };
-    let model = match cuda {
-        Some(cuda) => Model::load_on_cuda(file, hyperparameters, options, cuda),
-        None => Model::load_configured(file, hyperparameters, options),
-    };
+    let model = Model::load_staged(file, hyperparameters, options, &stages);
     bar.finish_and_clear();
     Ok(model?)
 }
 
-/// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used: half of what is free, on a
-/// device once `weight_bytes` of weights are there.
+/// Blocks for `--parallel` full contexts, or as many as fit the memory that may be used: half of what is free where the
+/// least is for the layers there, on a device once its share of `weight_bytes` of weights is there.
 pub(crate) fn num_kv_blocks(
     config: &ModelConfig,
     hyperparameters: &Hyperparameters,
-    cuda: Option<&Cuda>,
+    stages: &[Stage],
     weight_bytes: u64,
 ) -> usize {
     let context = config
@@ -284,17 +281,25 @@ pub(crate) fn num_kv_blocks(
         .div_ceil(KV_BLOCK_TOKENS)
         .saturating_mul(config.parallel.get());
     let block_bytes = hyperparameters.kv_block_bytes().max(1) as u64;
-    let budget = config.kv_memory_bytes.or_else(|| {
-        let free = match cuda {
+    let num_layers = hyperparameters.num_hidden_layers.max(1) as u64;
+    // Of a stage, which has its layers' part of each block and of the weights.
+    let fitting_in = |stage: &Stage| {
+        let layers = stage.layers.len() as u64;
+        let share = |bytes: u64| bytes / num_layers * layers;
+        let free = match &stage.cuda {
             Some(cuda) => cuda
                 .free_memory_bytes()
-                .map(|bytes| bytes.saturating_sub(weight_bytes)),
+                .map(|bytes| bytes.saturating_sub(share(weight_bytes))),
             None => system::available_memory_bytes(),
         };
-        free.map(|bytes| bytes / 2)
-    });
-    let fitting = budget.map_or(usize::MAX, |bytes| {
-        usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX)
+        free.map(|bytes| bytes / 2 / share(block_bytes).max(1))
+    };
+    let fitting = match config.kv_memory_bytes {
+        Some(bytes) => Some(bytes / block_bytes),
+        None => stages.iter().filter_map(fitting_in).min(),
+    };
+    let fitting = fitting.map_or(usize::MAX, |blocks| {
+        usize::try_from(blocks).unwrap_or(usize::MAX)
     });
     let kv_tokens = fitting.saturating_mul(KV_BLOCK_TOKENS);
     if kv_tokens < context {

@@ -57,7 +57,7 @@ impl EngineCore {
                 let outputs = read_rows(self.model.compute(), &logits, &owners);
                 for (index, output) in wanted.into_iter().zip(outputs) {
                     if let Ok(RowOutput::Scored(_)) = output {
-                        self.keep_row(block[index].seq_id, logits.row(index));
+                        self.keep_row(block[index].seq_id, &logits, index);
                     }
                     drawn.extend(self.advance_row(block[index], output, &mut events));
                 }

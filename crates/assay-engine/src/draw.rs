@@ -4,13 +4,13 @@
 
 use assay_constrain::{MatchError, TokenMask};
 use assay_kernels::Compute;
-use assay_models::Logits;
+use assay_models::{Logits, TokenId};
 
 use crate::logprobs::{self, RawLogprobs};
 use crate::output::{RequestError, TokenOutput};
-use crate::request::LogprobsMode;
+use crate::request::{LogprobsMode, SamplingParams};
 use crate::rows::ChoiceRow;
-use crate::sampler::{self, DrawKey};
+use crate::sampler::{self, DrawKey, SeenTokens};
 
 /// Draws the successor of row `row_index`, which belongs to `owner`.
 pub(crate) fn draw_row(
@@ -23,7 +23,7 @@ pub(crate) fn draw_row(
     let numerical_error = RequestError::NumericalError {
         position: owner.row.position,
     };
-    if !logprobs::is_finite(logits, row_index) {
+    if !logits.is_finite(row_index) {
         return Err(numerical_error);
     }
     let key = DrawKey {
@@ -31,11 +31,21 @@ pub(crate) fn draw_row(
         choice_index: owner.row.seq_id.choice_index,
         position: owner.row.position + 1,
     };
-    let row = logits.row(row_index);
-    let mask = allowed_in_row(owner, row.len())?;
+    let mask = allowed_in_row(owner, logits.vocab_size())?;
+    let draw = || {
+        draw_token(
+            compute,
+            logits,
+            row_index,
+            mask,
+            &request.sampling,
+            owner.seen,
+            key,
+        )
+    };
     let Some(params) = request.logprobs else {
         return Ok(TokenOutput {
-            token_id: sampler::draw(compute, row, mask, &request.sampling, owner.seen, key),
+            token_id: draw().0,
             logprobs: None,
         });
     };
@@ -50,10 +60,11 @@ pub(crate) fn draw_row(
                 &request.named_token_ids,
             )
             .map_err(|_| numerical_error)?;
-            let token_id = sampler::draw(compute, row, mask, &request.sampling, owner.seen, key);
-            (token_id, raw.of_token(row[token_id as usize]))
+            let (token_id, logit) = draw();
+            (token_id, raw.of_token(logit))
         }
         LogprobsMode::Processed => {
+            let row = logits.row(row_index);
             let distribution =
                 sampler::distribution(compute, row, mask, &request.sampling, owner.seen);
             let token_id = sampler::draw_from(&distribution, key);
@@ -65,6 +76,28 @@ pub(crate) fn draw_row(
         token_id,
         logprobs: Some(scores),
     })
+}
+
+/// Draws a token from a finite row, and gives its logit. Where the most likely one is all that is asked for, the row
+/// itself is not.
+pub(crate) fn draw_token(
+    compute: &Compute,
+    logits: &Logits,
+    row_index: usize,
+    mask: Option<&TokenMask>,
+    sampling: &SamplingParams,
+    seen: &SeenTokens,
+    key: DrawKey,
+) -> (TokenId, f32) {
+    if mask.is_none() && sampler::takes_most_likely(sampling) {
+        let best = logits.top_k(compute, row_index, 1);
+        if let Some(&best) = best.ok().as_deref().and_then(<[_]>::first) {
+            return best;
+        }
+    }
+    let row = logits.row(row_index);
+    let token_id = sampler::draw(compute, row, mask, sampling, seen, key);
+    (token_id, row[token_id as usize])
 }
 
 /// The owner's mask, if it has one; it allows at least one column of the row.

@@ -1,5 +1,7 @@
 //! Requests that a kept row answers: they end before the step, and no pass runs for them.
 
+use assay_models::Logits;
+
 use crate::batch::LogitRow;
 use crate::engine_core::{AddressedEvent, EngineCore};
 use crate::row_cache::RowKey;
@@ -50,11 +52,11 @@ impl EngineCore {
         }
     }
 
-    /// Keeps row `logits` of a pass if its request wants no other.
-    pub(crate) fn keep_row(&mut self, seq_id: SeqId, logits: &[f32]) {
+    /// Keeps row `index` of a pass if its request wants no other.
+    pub(crate) fn keep_row(&mut self, seq_id: SeqId, logits: &Logits, index: usize) {
         let request = self.request_and_choice(seq_id).map(|(request, _)| request);
         if let Some(key) = request.and_then(RowKey::of) {
-            self.row_cache.insert(key, logits);
+            self.row_cache.insert(key, logits.row(index));
         }
     }
 

@@ -12,11 +12,6 @@ use assay_models::{Logits, TokenId};
 use crate::output::{NamedLogprobs, TokenLogprobs, TopLogprob};
 use crate::sampler::Distribution;
 
-/// Whether every logit of the row is a number; a row that holds NaN or infinity has no softmax.
-pub fn is_finite(logits: &Logits, row_index: usize) -> bool {
-    logits.row(row_index).iter().all(|logit| logit.is_finite())
-}
-
 /// Raw scores of one row, taken before a token is drawn from it.
 #[derive(Debug)]
 pub struct RawLogprobs {
@@ -47,11 +42,14 @@ impl RawLogprobs {
                 logprob: normaliser.logprob(logit),
             })
             .collect();
-        let row = logits.row(row_index);
-        let candidates = named.iter().map(|&token_id| TopLogprob {
-            token_id,
-            logprob: normaliser.logprob(row[token_id as usize]),
-        });
+        let named_logits = logits.logits_of(row_index, named);
+        let candidates = named
+            .iter()
+            .zip(named_logits)
+            .map(|(&token_id, logit)| TopLogprob {
+                token_id,
+                logprob: normaliser.logprob(logit),
+            });
         Ok(Self {
             normaliser,
             top_logprobs,
@@ -106,17 +104,12 @@ pub fn score_row(
     num_top: usize,
     named: &[TokenId],
 ) -> Result<(TokenLogprobs, u32), NonFiniteRow> {
-    if !is_finite(logits, row_index) {
+    if !logits.is_finite(row_index) {
         return Err(NonFiniteRow);
     }
     let raw = RawLogprobs::read(compute, logits, row_index, num_top, named)?;
-    let row = logits.row(row_index);
-    let (before, rest) = row.split_at(token_id as usize);
-    let logit = rest[0];
-    let num_above = before.iter().filter(|other| **other >= logit).count()
-        + rest.iter().filter(|other| **other > logit).count();
-    let rank = u32::try_from(num_above + 1).expect("token ids are u32");
-    Ok((raw.of_token(logit), rank))
+    let (logit, num_above) = logits.logit_and_place(row_index, token_id);
+    Ok((raw.of_token(logit), num_above + 1))
 }
 
 /// Scores of `token_id` under the distribution that it was drawn from.

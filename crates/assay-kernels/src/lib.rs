@@ -27,6 +27,7 @@ pub mod quantize;
 pub mod residual;
 pub mod rms_norm;
 pub mod rope;
+pub mod row_scores;
 pub mod silu_mul;
 mod simd;
 pub mod softcap;

@@ -1,9 +1,10 @@
 //! Runs a CUDA device against the CPU: golden cases, then whole models, bit for bit, with times.
 //!
-//! `cargo run --release -p assay-models --example cuda -- [--kernels FATBIN] [MODEL.gguf…]`
+//! `cargo run --release -p assay-models --example cuda -- [--kernels FATBIN] [--devices 0,1] [--gpu-layers N] [MODEL.gguf…]`
 //!
 //! Each model gets a prompt of 1,000 tokens whose every row of logits is hashed, then 64 greedy tokens, on both; the
-//! device then runs prefill and decode alone. Fails when a hash differs.
+//! device then runs prefill and decode alone: decode with the most likely id read, as greedy sampling does, with the
+//! normaliser and 20 ids beside it, and with the whole row. Fails when a hash differs.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,7 +15,7 @@ use assay_formats::GgufFile;
 use assay_kernels::cuda::Cuda;
 use assay_kernels::{Compute, Isa, ThreadPool};
 use assay_models::{
-    BlockId, ForwardBatch, ForwardModel, LoadOptions, Model, ModelConfig, Numerics,
+    BlockId, ForwardBatch, ForwardModel, LoadOptions, Model, ModelConfig, Numerics, Stage,
 };
 
 const PROMPT_TOKENS: u32 = 1_000;
@@ -28,12 +29,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let mut differing = 0;
     let mut paths: Vec<String> = std::env::args().skip(1).collect();
-    let mut fatbin = None;
-    if paths.first().is_some_and(|flag| flag == "--kernels") && paths.len() > 1 {
-        fatbin = Some(std::fs::read(&paths[1])?);
+    let (mut fatbin, mut ordinals, mut gpu_layers) = (None, vec![0], None);
+    while paths.len() > 1 && paths[0].starts_with("--") {
+        let value = &paths[1];
+        match paths[0].as_str() {
+            "--kernels" => fatbin = Some(std::fs::read(value)?),
+            "--devices" => {
+                let parsed: Result<_, _> = value.split(',').map(str::parse).collect();
+                ordinals = parsed?;
+            }
+            "--gpu-layers" => gpu_layers = Some(value.parse()?),
+            other => return Err(format!("{other} is no option").into()),
+        }
         paths.drain(..2);
     }
-    let (cuda, cases) = Cuda::open_with_report(0, fatbin.as_deref())?;
+    let (cuda, cases) = Cuda::open_with_report(ordinals[0], fatbin.as_deref())?;
+    let others = ordinals[1..].iter().map(|&ordinal| Cuda::open(ordinal));
+    let devices: Result<Vec<_>, _> = std::iter::once(Ok(Arc::clone(&cuda)))
+        .chain(others)
+        .collect();
+    let devices = devices?;
     println!("{}, opened in {:.0} ms", cuda.name(), ms(started.elapsed()));
     for (case, verdict) in &cases {
         if !verdict.agrees() {
@@ -47,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     cuda.check()?;
     for path in &paths {
-        differing += usize::from(!compare(&cuda, Path::new(path))?);
+        differing += usize::from(!compare(&devices, gpu_layers, Path::new(path))?);
     }
     match differing {
         0 => Ok(()),
@@ -57,7 +72,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Whether both give the same bits.
 #[expect(clippy::print_stdout, reason = "the figures are the point")]
-fn compare(cuda: &Arc<Cuda>, path: &Path) -> Result<bool, Box<dyn Error>> {
+fn compare(
+    devices: &[Arc<Cuda>],
+    gpu_layers: Option<usize>,
+    path: &Path,
+) -> Result<bool, Box<dyn Error>> {
     let file = GgufFile::open(path)?;
     let config = ModelConfig::from_gguf(&file)?;
     let options = || -> Result<LoadOptions<'static>, Box<dyn Error>> {
@@ -72,7 +91,8 @@ fn compare(cuda: &Arc<Cuda>, path: &Path) -> Result<bool, Box<dyn Error>> {
         })
     };
     let started = Instant::now();
-    let mut device = Model::load_on_cuda(&file, config.clone(), options()?, Arc::clone(cuda))?;
+    let stages = Stage::split(config.num_hidden_layers, devices, gpu_layers);
+    let mut device = Model::load_staged(&file, config.clone(), options()?, &stages)?;
     println!(
         "{}: loaded in {:.0} ms",
         path.display(),
@@ -80,22 +100,29 @@ fn compare(cuda: &Arc<Cuda>, path: &Path) -> Result<bool, Box<dyn Error>> {
     );
     let on_device = hashes(&mut device)?;
     println!("  CUDA {on_device:?}");
-    cuda.check()?;
+    for cuda in devices {
+        cuda.check()?;
+    }
     let context = device.info().context_length as u32;
     for num_tokens in PREFILL_TOKENS.into_iter().filter(|&n| n <= context) {
-        let time = best(|| pass(&mut device, 0..num_tokens, 1))?;
+        let time = best(|| pass(&mut device, 0..num_tokens))?;
         let rate = f64::from(num_tokens) / time.as_secs_f64();
         println!("  prefill {num_tokens:<5} {rate:10.1} tokens/s");
     }
-    let time = best(|| {
-        let start = 512.min(context / 2);
-        let positions = start..start + DECODE_TOKENS.min(context / 2);
-        positions
-            .map(|position| pass(&mut device, position..position + 1, 1))
-            .sum()
-    })?;
-    let rate = f64::from(DECODE_TOKENS.min(context / 2)) / time.as_secs_f64();
-    println!("  decode        {rate:10.1} tokens/s");
+    let positions = 512.min(context / 2)..(512 + DECODE_TOKENS).min(context);
+    for (what, wanted) in [
+        ("decode", Wanted::Best),
+        ("decode, 20 logprobs", Wanted::Logprobs),
+        ("decode, whole rows", Wanted::Row),
+    ] {
+        let time = best(|| {
+            let each = positions.clone();
+            each.map(|position| read_pass(&mut device, position..position + 1, wanted))
+                .sum()
+        })?;
+        let rate = positions.len() as f64 / time.as_secs_f64();
+        println!("  {what:<20} {rate:10.1} tokens/s");
+    }
     drop(device);
     let mut host = Model::load_configured(&file, config, options()?)?;
     let on_host = hashes(&mut host)?;
@@ -174,17 +201,42 @@ fn batch(token_ids: Vec<u32>, positions: std::ops::Range<u32>, num_wanted: u32) 
     }
 }
 
-fn pass(
+/// What is read of a pass's last row.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// The most likely id.
+    Best,
+    /// The normaliser and 20 ids.
+    Logprobs,
+    /// All of it.
+    Row,
+}
+
+fn pass(model: &mut Model, positions: std::ops::Range<u32>) -> Result<Duration, Box<dyn Error>> {
+    read_pass(model, positions, Wanted::Row)
+}
+
+fn read_pass(
     model: &mut Model,
     positions: std::ops::Range<u32>,
-    num_wanted: u32,
+    wanted: Wanted,
 ) -> Result<Duration, Box<dyn Error>> {
     let token_ids = positions.clone();
     let token_ids = token_ids.map(|p| prompt_token(model, p)).collect();
-    let batch = batch(token_ids, positions, num_wanted);
+    let batch = batch(token_ids, positions, 1);
     let started = Instant::now();
     let logits = model.forward(&batch)?;
-    std::hint::black_box(logits.row(0));
+    let cx = model.compute();
+    match wanted {
+        Wanted::Best => drop(std::hint::black_box(logits.top_k(cx, 0, 1)?)),
+        Wanted::Logprobs => {
+            let normaliser = logits.log_sum_exp(cx, 0)?;
+            let best = logits.top_k(cx, 0, 20)?;
+            let scores = best.iter().map(|&(_, logit)| normaliser.logprob(logit));
+            std::hint::black_box(scores.sum::<f64>());
+        }
+        Wanted::Row => drop(std::hint::black_box(logits.row(0).to_vec())),
+    }
     Ok(started.elapsed())
 }
 

@@ -59,6 +59,18 @@ pub enum ModelError {
     /// The device cannot hold or run the model.
     #[error(transparent)]
     Cuda(#[from] CudaError),
+    /// A norm over more elements than a device's kernel keeps.
+    #[error(
+        "`{tensor}` normalises rows of {len} elements; a CUDA device has kernels for at most {max}; use --device cpu"
+    )]
+    NormTooLong {
+        /// The tensor's name.
+        tensor: String,
+        /// Elements of a row.
+        len: usize,
+        /// Elements that the kernel keeps.
+        max: usize,
+    },
     /// The fast profile on a device, which has no kernels for it.
     #[error(
         "--numerics fast has no CUDA kernels; leave it out for the exact profile, or use --device cpu"

@@ -4,11 +4,14 @@
 //! state (`docs/numerics.md`).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use assay_kernels::Compute;
 use assay_kernels::log_softmax::{LogSumExp, NonFiniteRow, log_sum_exp};
 use assay_kernels::top_k::{NanInRow, top_k};
 use thiserror::Error;
+
+use crate::backend::DeviceLogits;
 
 /// Index into the vocabulary.
 pub type TokenId = u32;
@@ -126,11 +129,26 @@ pub trait ForwardModel: Send {
 /// Raw head logits of the wanted rows, row-major `[num_rows, vocab_size]`.
 ///
 /// A handle: callers ask for scores and, only where a mask, bias or penalty needs it, for the row itself,
-/// so that a device can answer without moving a row.
-#[derive(Clone, Debug, PartialEq)]
+/// so that a device answers without moving a row.
+#[derive(Clone, Debug)]
 pub struct Logits {
     vocab_size: usize,
-    data: Vec<f32>,
+    rows: Rows,
+}
+
+/// Where the rows lie.
+#[derive(Clone, Debug)]
+enum Rows {
+    Host(Vec<f32>),
+    Device(Arc<DeviceLogits>),
+}
+
+impl PartialEq for Logits {
+    fn eq(&self, other: &Self) -> bool {
+        self.vocab_size == other.vocab_size
+            && self.num_rows() == other.num_rows()
+            && (0..self.num_rows()).all(|index| self.row(index) == other.row(index))
+    }
 }
 
 impl Logits {
@@ -143,23 +161,51 @@ impl Logits {
             vocab_size > 0 && data.len().is_multiple_of(vocab_size),
             "logits are not whole rows"
         );
-        Self { vocab_size, data }
+        let rows = Rows::Host(data);
+        Self { vocab_size, rows }
+    }
+
+    /// Wraps rows that lie on a device.
+    pub(crate) fn on_device(logits: DeviceLogits) -> Self {
+        Self {
+            vocab_size: logits.vocab_size(),
+            rows: Rows::Device(Arc::new(logits)),
+        }
     }
 
     /// Number of rows.
     pub fn num_rows(&self) -> usize {
-        self.data.len() / self.vocab_size
+        match &self.rows {
+            Rows::Host(data) => data.len() / self.vocab_size,
+            Rows::Device(logits) => logits.num_rows(),
+        }
+    }
+
+    /// Width of a row.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// Whether every logit of row `index` is a number; a row that holds NaN or an infinity has no softmax.
+    ///
+    /// # Panics
+    /// If there is no such row; so for the methods below.
+    pub fn is_finite(&self, index: usize) -> bool {
+        match &self.rows {
+            Rows::Host(_) => self.row(index).iter().all(|logit| logit.is_finite()),
+            Rows::Device(logits) => logits.score(index).is_some_and(|score| score.is_finite),
+        }
     }
 
     /// The normaliser of row `index`: with it, any logit of the row becomes its log-probability.
     ///
     /// # Errors
     /// [`NonFiniteRow`] when the row has no distribution: a NaN or an infinity reached it.
-    ///
-    /// # Panics
-    /// If there is no such row; so for the methods below.
     pub fn log_sum_exp(&self, cx: &Compute, index: usize) -> Result<LogSumExp, NonFiniteRow> {
-        log_sum_exp(cx, self.row(index))
+        match &self.rows {
+            Rows::Host(_) => log_sum_exp(cx, self.row(index)),
+            Rows::Device(logits) => logits.score(index).ok_or(NonFiniteRow)?.normaliser,
+        }
     }
 
     /// The `k` largest logits of row `index` with their ids, best first, ties by lower id; fewer where the
@@ -173,16 +219,58 @@ impl Logits {
         index: usize,
         k: usize,
     ) -> Result<Vec<(TokenId, f32)>, NanInRow> {
-        top_k(cx.isa, self.row(index), k)
+        let known = match &self.rows {
+            Rows::Host(_) => None,
+            // A row with a NaN has no best.
+            Rows::Device(logits) => logits.score(index).and_then(|score| score.best.get(..k)),
+        };
+        match known {
+            Some(best) if !best.is_empty() => Ok(best.to_vec()),
+            _ => top_k(cx.isa, self.row(index), k),
+        }
     }
 
     /// The logit of `token_id` in row `index`; `None` for an id outside the vocabulary.
     pub fn logit(&self, index: usize, token_id: TokenId) -> Option<f32> {
-        self.row(index).get(token_id as usize).copied()
+        if token_id as usize >= self.vocab_size {
+            return None;
+        }
+        self.logits_of(index, &[token_id]).pop()
     }
 
-    /// Row `index`, on the host.
+    /// The logits of `token_ids` in row `index`.
+    ///
+    /// # Panics
+    /// If an id is outside the vocabulary.
+    pub fn logits_of(&self, index: usize, token_ids: &[TokenId]) -> Vec<f32> {
+        if let Rows::Device(logits) = &self.rows {
+            return logits.logits_of(index, token_ids);
+        }
+        let row = self.row(index);
+        token_ids.iter().map(|&id| row[id as usize]).collect()
+    }
+
+    /// The logit of `token_id` in row `index`, which is finite, and how many ids come before it: those of larger logits,
+    /// and of equal ones the lower ids.
+    ///
+    /// # Panics
+    /// If the id is outside the vocabulary.
+    pub fn logit_and_place(&self, index: usize, token_id: TokenId) -> (f32, u32) {
+        if let Rows::Device(logits) = &self.rows {
+            return logits.logit_and_place(index, token_id);
+        }
+        let (before, rest) = self.row(index).split_at(token_id as usize);
+        let logit = rest[0];
+        let num_before = before.iter().filter(|other| **other >= logit).count()
+            + rest.iter().filter(|other| **other > logit).count();
+        (logit, u32::try_from(num_before).expect("token ids are u32"))
+    }
+
+    /// Row `index`, on the host; a device's is brought over when it is first asked for.
     pub fn row(&self, index: usize) -> &[f32] {
-        &self.data[index * self.vocab_size..][..self.vocab_size]
+        match &self.rows {
+            Rows::Host(data) => &data[index * self.vocab_size..][..self.vocab_size],
+            Rows::Device(logits) => logits.row(index),
+        }
     }
 }

@@ -12,7 +12,7 @@ pub(crate) struct KvCache<B: Backend> {
 }
 
 impl<B: Backend> KvCache<B> {
-    /// Storage for `num_blocks` blocks a layer; memory is taken from the system as blocks are first written.
+    /// Storage for `num_blocks` blocks in each of `num_layers` of the model's layers; memory is taken from the system as blocks are first written.
     ///
     /// # Errors
     /// [`ModelError::KvCacheTooLarge`] when the system has no room for the whole cache.
@@ -20,6 +20,7 @@ impl<B: Backend> KvCache<B> {
         backend: &B,
         config: &ModelConfig,
         num_blocks: usize,
+        num_layers: usize,
     ) -> Result<Self, ModelError> {
         let bytes = config.kv_block_bytes().checked_mul(num_blocks);
         if u32::try_from(num_blocks).is_err() || !bytes.is_some_and(can_allocate) {
@@ -31,7 +32,7 @@ impl<B: Backend> KvCache<B> {
             });
         }
         let layer = |_| backend.kv_layer(num_blocks, config.num_key_value_heads, config.head_dim);
-        let layers: Result<_, ModelError> = (0..config.num_hidden_layers).map(layer).collect();
+        let layers: Result<_, ModelError> = (0..num_layers).map(layer).collect();
         Ok(Self { layers: layers? })
     }
 

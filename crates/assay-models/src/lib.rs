@@ -15,6 +15,7 @@ pub mod model;
 pub mod packed_cache;
 mod pass;
 mod runner;
+mod split;
 mod validate;
 pub mod weights;
 
@@ -25,4 +26,5 @@ pub use forward::{
 };
 pub use model::{LoadOptions, Model, Numerics};
 pub use packed_cache::{CacheEvent, PackedCache};
+pub use split::Stage;
 pub use weights::{LoadProgress, ProgressFn};

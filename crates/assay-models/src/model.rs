@@ -20,6 +20,7 @@ use crate::forward::{ForwardBatch, ForwardError, ForwardModel, Logits, ModelInfo
 use crate::kv_cache::KvCache;
 use crate::packed_cache::PackedCache;
 use crate::runner::{Run, Runner};
+use crate::split::{Part, Split, Stage};
 use crate::weights::{ProgressFn, WeightLoader};
 
 /// Precision of the activations; part of what a result is (`docs/numerics.md`, section 1).
@@ -75,7 +76,9 @@ impl Model {
         config: ModelConfig,
         options: LoadOptions<'_>,
     ) -> Result<Self, ModelError> {
-        Self::load_with(file, config, options, |compute| compute)
+        let layers = 0..config.num_hidden_layers;
+        let cuda = None;
+        Self::load_staged(file, config, options, &[Stage { layers, cuda }])
     }
 
     /// As [`Model::load_configured`], with weights, cache and passes on a CUDA device; `options.compute` packs for it and
@@ -89,45 +92,66 @@ impl Model {
         options: LoadOptions<'_>,
         cuda: Arc<Cuda>,
     ) -> Result<Self, ModelError> {
-        if options.numerics == Numerics::Fast {
-            return Err(ModelError::FastOnCuda);
-        }
-        Self::load_with(file, config, options, |host| CudaBackend::new(cuda, host))
+        let layers = 0..config.num_hidden_layers;
+        let cuda = Some(cuda);
+        Self::load_staged(file, config, options, &[Stage { layers, cuda }])
     }
 
-    fn load_with<B: Backend>(
+    /// As [`Model::load_configured`], with layers, their weights and their part of the cache where `stages` says.
+    ///
+    /// # Errors
+    /// As [`Model::load_on_cuda`].
+    ///
+    /// # Panics
+    /// If the stages are not all layers in order.
+    pub fn load_staged(
         file: &GgufFile,
         config: ModelConfig,
-        options: LoadOptions<'_>,
-        backend: impl FnOnce(Compute) -> B,
+        mut options: LoadOptions<'_>,
+        stages: &[Stage],
     ) -> Result<Self, ModelError> {
+        let num_layers = config.num_hidden_layers;
+        let mut end = 0;
+        for stage in stages {
+            assert_eq!(stage.layers.start, end, "stages follow each other");
+            end = stage.layers.end;
+        }
+        assert_eq!(end, num_layers, "stages of all layers");
+        if options.numerics == Numerics::Fast && stages.iter().any(|stage| stage.cuda.is_some()) {
+            return Err(ModelError::FastOnCuda);
+        }
+        if stages.len() > 1 {
+            // It holds the matrices of a whole model.
+            options.packed_cache = None;
+        }
         let context_length = context_length(&config, &options)?;
-        let backend = backend(options.compute);
-        let mut loader = WeightLoader::new(file, &backend);
-        let network = arch::build(&config, context_length, &mut loader)?;
-        loader.finish(options.progress, options.packed_cache.as_ref())?;
-        let kv_cache = KvCache::new(&backend, &config, options.num_kv_blocks)?;
-        let info = ModelInfo {
-            architecture: config.architecture.name().to_owned(),
-            name: config.name.clone(),
-            vocab_size: config.vocab_size,
-            context_length,
-            full_context_length: options
-                .context_length
-                .unwrap_or(config.max_position_embeddings),
-            kv_block_tokens: KV_BLOCK_TOKENS,
-            num_kv_blocks: options.num_kv_blocks,
-            logits_cost: config.head_weights() / config.layer_weights(),
-            rows_at_once: backend.rows_at_once(),
-        };
-        let profile = match options.numerics {
-            Numerics::Exact => ActivationProfile::A16,
-            Numerics::Fast => ActivationProfile::A8,
+        let info = model_info(&config, &options, context_length, stages);
+        let mut parts: Vec<Box<dyn Run>> = Vec::new();
+        for stage in stages {
+            let part = Part {
+                layers: stage.layers.clone(),
+                num_layers,
+            };
+            let host = options.compute.clone();
+            parts.push(match &stage.cuda {
+                Some(cuda) => {
+                    let backend = CudaBackend::new(Arc::clone(cuda), host);
+                    build(file, &config, &options, context_length, backend, part)?
+                }
+                None => build(file, &config, &options, context_length, host, part)?,
+            });
+        }
+        let last = parts
+            .pop()
+            .expect("a model has layers, so there is a stage");
+        let runner = match parts.is_empty() {
+            true => last,
+            false => Box::new(Split::new(parts, last)),
         };
         Ok(Self {
             info,
             config,
-            runner: Box::new(Runner::new(backend, profile, network, kv_cache)),
+            runner,
         })
     }
 
@@ -137,6 +161,53 @@ impl Model {
     }
 }
 
+/// Facts about a model that is loaded so.
+fn model_info(
+    config: &ModelConfig,
+    options: &LoadOptions<'_>,
+    context_length: usize,
+    stages: &[Stage],
+) -> ModelInfo {
+    let rows_at_once = |stage: &Stage| match stage.cuda {
+        Some(_) => 1,
+        None => options.compute.rows_at_once(),
+    };
+    ModelInfo {
+        architecture: config.architecture.name().to_owned(),
+        name: config.name.clone(),
+        vocab_size: config.vocab_size,
+        context_length,
+        full_context_length: options
+            .context_length
+            .unwrap_or(config.max_position_embeddings),
+        kv_block_tokens: KV_BLOCK_TOKENS,
+        num_kv_blocks: options.num_kv_blocks,
+        logits_cost: config.head_weights() / config.layer_weights(),
+        rows_at_once: stages.iter().map(rows_at_once).max().unwrap_or(1),
+    }
+}
+
+/// Loads `part` of a model.
+fn build<B: Backend>(
+    file: &GgufFile,
+    config: &ModelConfig,
+    options: &LoadOptions<'_>,
+    context_length: usize,
+    backend: B,
+    part: Part,
+) -> Result<Box<dyn Run>, ModelError> {
+    let mut loader = WeightLoader::new(file, &backend, part.clone());
+    let network = arch::build(config, context_length, &mut loader)?;
+    loader.finish(options.progress, options.packed_cache.as_ref())?;
+    let kv_cache = KvCache::new(&backend, config, options.num_kv_blocks, part.layers.len())?;
+    let profile = match options.numerics {
+        Numerics::Exact => ActivationProfile::A16,
+        Numerics::Fast => ActivationProfile::A8,
+    };
+    let runner = Runner::new(backend, profile, network, kv_cache, part);
+    Ok(Box::new(runner))
+}
+
 impl ForwardModel for Model {
     fn info(&self) -> &ModelInfo {
         &self.info
@@ -144,11 +215,11 @@ impl ForwardModel for Model {
 
     fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError> {
         batch.validate(&self.info)?;
-        self.runner.forward_layers(batch)
+        self.runner.forward_layers(batch, None)
     }
 
     fn head(&mut self, wanted: Range<usize>) -> Logits {
-        Logits::from_rows(self.info.vocab_size, self.runner.head(wanted))
+        self.runner.head(wanted)
     }
 
     fn compute(&self) -> &Compute {

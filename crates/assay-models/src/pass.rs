@@ -5,6 +5,7 @@ use assay_kernels::quantize::ActivationProfile;
 
 use crate::backend::Backend;
 use crate::forward::TokenId;
+use crate::split::Part;
 
 /// A validated batch with what runs it. T is its number of rows.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Pass<'a, B: Backend> {
     pub(crate) spans: &'a [SequenceSpan<'a>],
     /// Rows whose logits are wanted, ascending.
     pub(crate) logit_rows: &'a [u32],
+    /// The layers that are run.
+    pub(crate) part: &'a Part,
 }
 
 impl<B: Backend> Pass<'_, B> {

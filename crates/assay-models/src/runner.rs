@@ -9,17 +9,26 @@ use assay_kernels::quantize::ActivationProfile;
 
 use crate::arch::Network;
 use crate::backend::Backend;
-use crate::forward::{ForwardBatch, ForwardError};
+use crate::forward::{ForwardBatch, ForwardError, Logits};
 use crate::kv_cache::KvCache;
 use crate::pass::{Buffers, Pass};
+use crate::split::Part;
 
 /// A [`Runner`] of any backend.
 pub(crate) trait Run: Send + fmt::Debug {
-    /// Runs all layers on a validated batch and keeps what the head needs of the wanted rows.
-    fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError>;
+    /// Runs all layers on a validated batch and keeps what the head needs of the wanted rows, if the head is here. Layers
+    /// that have others before them go on from `hidden`, `[T, hidden_size]`.
+    fn forward_layers(
+        &mut self,
+        batch: &ForwardBatch,
+        hidden: Option<Vec<f32>>,
+    ) -> Result<(), ForwardError>;
 
-    /// Logits of some of the wanted rows, `[wanted.len(), vocab_size]`.
-    fn head(&mut self, wanted: Range<usize>) -> Vec<f32>;
+    /// What the last layer here left, `[T, hidden_size]`, on the host.
+    fn hidden(&mut self) -> Vec<f32>;
+
+    /// Logits of some of the wanted rows.
+    fn head(&mut self, wanted: Range<usize>) -> Logits;
 
     /// The host's instruction set and threads.
     fn compute(&self) -> &Compute;
@@ -32,6 +41,7 @@ pub(crate) struct Runner<B: Backend> {
     profile: ActivationProfile,
     network: Box<dyn Network<B>>,
     kv_cache: KvCache<B>,
+    part: Part,
     buffers: Buffers<B>,
     batch: B::Batch,
 }
@@ -42,12 +52,14 @@ impl<B: Backend> Runner<B> {
         profile: ActivationProfile,
         network: Box<dyn Network<B>>,
         kv_cache: KvCache<B>,
+        part: Part,
     ) -> Self {
         Self {
             backend,
             profile,
             network,
             kv_cache,
+            part,
             buffers: Buffers::default(),
             batch: B::Batch::default(),
         }
@@ -55,7 +67,11 @@ impl<B: Backend> Runner<B> {
 }
 
 impl<B: Backend> Run for Runner<B> {
-    fn forward_layers(&mut self, batch: &ForwardBatch) -> Result<(), ForwardError> {
+    fn forward_layers(
+        &mut self,
+        batch: &ForwardBatch,
+        hidden: Option<Vec<f32>>,
+    ) -> Result<(), ForwardError> {
         self.backend.check()?;
         let block_tables: Vec<Vec<u32>> = batch
             .block_tables
@@ -85,7 +101,11 @@ impl<B: Backend> Run for Runner<B> {
             positions: &batch.positions,
             spans: &spans,
             logit_rows: &batch.logit_rows,
+            part: &self.part,
         };
+        if let Some(hidden) = hidden {
+            self.backend.bring(hidden, &mut self.buffers.hidden);
+        }
         let lm_head = self.network.lm_head();
         if batch.num_tokens() > 0 {
             self.backend.run(&pass, || {
@@ -95,15 +115,21 @@ impl<B: Backend> Run for Runner<B> {
             let hidden_len = batch.num_tokens() * lm_head.weight.k();
             self.backend.resize(&mut self.buffers.hidden, hidden_len);
         }
-        lm_head.norm_wanted(&pass, &mut self.buffers);
+        if self.part.is_last() {
+            lm_head.norm_wanted(&pass, &mut self.buffers);
+        }
         self.backend.check()
     }
 
-    fn head(&mut self, wanted: Range<usize>) -> Vec<f32> {
-        self.network
-            .lm_head()
-            .logits(&self.backend, wanted, &mut self.buffers);
-        self.backend.take(&mut self.buffers.logits)
+    fn hidden(&mut self) -> Vec<f32> {
+        self.backend.fetch(&self.buffers.hidden)
+    }
+
+    fn head(&mut self, wanted: Range<usize>) -> Logits {
+        let lm_head = self.network.lm_head();
+        lm_head.logits(&self.backend, wanted, &mut self.buffers);
+        let logits = &mut self.buffers.logits;
+        self.backend.logits(logits, lm_head.weight.n())
     }
 
     fn compute(&self) -> &Compute {

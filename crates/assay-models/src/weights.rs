@@ -18,7 +18,9 @@ use crate::config::ModelConfig;
 use crate::error::{ModelError, TensorProblem, TensorProblems};
 use crate::layers::linear::{Linear, ScaleOrder};
 use crate::layers::matrix::Matrix;
+use crate::layers::norm::RmsNorm;
 use crate::packed_cache::{PackedCache, Shaped};
+use crate::split::Part;
 
 /// How much of the weights has been packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,9 @@ pub(crate) struct WeightLoader<'a, B: Backend> {
     pending: Vec<Pending<'a, B>>,
     /// Why the backend could not take a vector, if it could not.
     refused: Option<ModelError>,
+    part: Part,
+    /// Whether what is asked for now belongs to the part.
+    is_here: bool,
 }
 
 /// A matrix that is checked and not yet packed.
@@ -99,7 +104,7 @@ impl<B: Backend> fmt::Debug for WeightLoader<'_, B> {
 }
 
 impl<'a, B: Backend> WeightLoader<'a, B> {
-    pub(crate) fn new(file: &'a GgufFile, backend: &'a B) -> Self {
+    pub(crate) fn new(file: &'a GgufFile, backend: &'a B, part: Part) -> Self {
         Self {
             file,
             backend,
@@ -107,13 +112,33 @@ impl<'a, B: Backend> WeightLoader<'a, B> {
             problems: Vec::new(),
             pending: Vec::new(),
             refused: None,
+            part,
+            is_here: true,
         }
+    }
+
+    /// What is asked for next belongs to the embedding, which a head without a matrix of its own shares.
+    pub(crate) fn at_embedding(&mut self) {
+        let is_tied = self.file.tensor("output.weight").is_none();
+        self.is_here = self.part.is_first() || (self.part.is_last() && is_tied);
+    }
+
+    /// What is asked for next belongs to layer `index`.
+    pub(crate) fn at_layer(&mut self, index: usize) {
+        self.is_here = self.part.layers.contains(&index);
+    }
+
+    /// What is asked for next belongs to the head.
+    pub(crate) fn at_head(&mut self) {
+        self.is_here = self.part.is_last();
     }
 
     /// Matrix `name`, `[n, k]`: `n` outputs of `k` inputs.
     pub(crate) fn matrix(&mut self, name: &str, n: usize, k: usize) -> Matrix<B> {
         let matrix = Matrix::empty(n, k);
-        if let Some(tensor) = self.required(name, &[k as u64, n as u64]) {
+        if let Some(tensor) = self.required(name, &[k as u64, n as u64])
+            && self.is_here
+        {
             self.pending.push(Pending {
                 tensor,
                 matrix: matrix.clone(),
@@ -154,6 +179,18 @@ impl<'a, B: Backend> WeightLoader<'a, B> {
         self.take(values)
     }
 
+    /// Norm of rows as long as vector `name`, `[len]`.
+    pub(crate) fn norm(&mut self, name: &str, len: usize, eps: f32) -> RmsNorm<B> {
+        let max = self.backend.max_norm_len();
+        if len > max && self.is_here {
+            let tensor = name.to_owned();
+            let refused = ModelError::NormTooLong { tensor, len, max };
+            self.refused.get_or_insert(refused);
+        }
+        let weight = self.vector(name, len);
+        RmsNorm { weight, eps }
+    }
+
     /// Vector `name`, `[len]`, where the file has it.
     pub(crate) fn vector_if_present(&mut self, name: &str, len: usize) -> Option<B::Vector> {
         let values = self.floats_if_present(name, len)?;
@@ -179,6 +216,9 @@ impl<'a, B: Backend> WeightLoader<'a, B> {
     }
 
     fn take(&mut self, values: Vec<f32>) -> B::Vector {
+        if !self.is_here {
+            return B::Vector::default();
+        }
         match self.backend.load_vector(values) {
             Ok(vector) => vector,
             Err(error) => {

@@ -8,14 +8,14 @@ use assay_kernels::cuda::{Cuda, CudaError};
 use serde::Deserialize;
 
 /// `--device`. Changes speed, never a bit.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub(crate) enum Device {
     /// The CPU.
     #[default]
     Cpu,
-    /// The CUDA device of this number.
-    Cuda(usize),
+    /// The CUDA devices of these numbers, which share the layers out in this order; at least one.
+    Cuda(Vec<usize>),
     /// The first CUDA device where there is one, the CPU otherwise.
     Auto,
 }
@@ -26,14 +26,16 @@ impl FromStr for Device {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda(0)),
+            "cuda" => Ok(Self::Cuda(vec![0])),
             "auto" => Ok(Self::Auto),
             _ => text
                 .strip_prefix("cuda:")
-                .and_then(|ordinal| ordinal.parse().ok())
+                .and_then(|ordinals| ordinals.split(',').map(|one| one.parse().ok()).collect())
                 .map(Self::Cuda)
                 .ok_or_else(|| {
-                    format!("{text:?} is none of cpu, cuda, cuda:N (one device) and auto")
+                    format!(
+                        "{text:?} is none of cpu, cuda, cuda:N, cuda:N,M (several devices) and auto"
+                    )
                 }),
         }
     }
@@ -48,28 +50,28 @@ impl TryFrom<String> for Device {
 }
 
 impl Device {
-    /// The device, open and tested; `None` for the CPU.
+    /// The devices, open and tested; none for the CPU.
     ///
     /// # Errors
     /// If a device was asked for and cannot be used. `auto` takes the CPU instead and says why.
-    pub(crate) fn open(self) -> Result<Option<Arc<Cuda>>> {
+    pub(crate) fn open(&self) -> Result<Vec<Arc<Cuda>>> {
         match self {
-            Self::Cpu => Ok(None),
-            Self::Cuda(ordinal) => {
-                let cuda = Cuda::open(ordinal);
-                Ok(Some(
-                    cuda.with_context(|| format!("--device cuda:{ordinal}"))?,
-                ))
+            Self::Cpu => Ok(Vec::new()),
+            Self::Cuda(ordinals) => {
+                let open = |&ordinal: &usize| {
+                    Cuda::open(ordinal).with_context(|| format!("--device cuda:{ordinal}"))
+                };
+                ordinals.iter().map(open).collect()
             }
             Self::Auto => match Cuda::open(0) {
-                Ok(cuda) => Ok(Some(cuda)),
+                Ok(cuda) => Ok(vec![cuda]),
                 Err(error @ (CudaError::NoDriver | CudaError::NoDevice { .. })) => {
                     tracing::info!("--device auto takes the CPU: {error}");
-                    Ok(None)
+                    Ok(Vec::new())
                 }
                 Err(error) => {
                     tracing::warn!("--device auto takes the CPU: {error}");
-                    Ok(None)
+                    Ok(Vec::new())
                 }
             },
         }
@@ -84,13 +86,16 @@ mod tests {
     fn spellings() {
         for (text, device) in [
             ("cpu", Device::Cpu),
-            ("cuda", Device::Cuda(0)),
-            ("cuda:3", Device::Cuda(3)),
+            ("cuda", Device::Cuda(vec![0])),
+            ("cuda:3", Device::Cuda(vec![3])),
+            ("cuda:0,1", Device::Cuda(vec![0, 1])),
             ("auto", Device::Auto),
         ] {
             assert_eq!(text.parse(), Ok(device), "{text}");
         }
-        for text in ["", "gpu", "cuda:", "cuda:x", "cuda:0,1", "cuda:-1"] {
+        for text in [
+            "", "gpu", "cuda:", "cuda:x", "cuda:0,", "cuda:,1", "cuda:-1",
+        ] {
             let error = text.parse::<Device>().unwrap_err();
             assert!(error.contains("cuda:N"), "{text}: {error}");
         }
@@ -99,12 +104,12 @@ mod tests {
     /// On a machine without a driver the message says what to do; on one with a device it opens.
     #[test]
     fn a_device_that_cannot_be_used_is_named() {
-        if let Err(error) = Device::Cuda(0).open() {
+        if let Err(error) = Device::Cuda(vec![0]).open() {
             let text = format!("{error:#}");
             assert!(text.starts_with("--device cuda:0: "), "{text}");
         }
-        assert!(Device::Cuda(usize::MAX).open().is_err());
+        assert!(Device::Cuda(vec![usize::MAX]).open().is_err());
         assert!(Device::Auto.open().is_ok());
-        assert!(Device::Cpu.open().unwrap().is_none());
+        assert!(Device::Cpu.open().unwrap().is_empty());
     }
 }

@@ -29,6 +29,7 @@ pub(super) struct FileConfig {
     pub(super) threads: Option<NonZeroUsize>,
     pub(super) numerics: Option<NumericsArg>,
     pub(super) device: Option<Device>,
+    pub(super) gpu_layers: Option<usize>,
     pub(super) parallel: Option<NonZeroUsize>,
     pub(super) kv: Option<String>,
     pub(super) no_prefix_cache: Option<bool>,

@@ -38,9 +38,12 @@ pub(crate) struct WeightsArgs {
     #[arg(long, env = "ASSAY_CACHE_PACKED", value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = BoolishValueParser::new())]
     cache_packed: Option<bool>,
-    /// Where it is computed: cpu, cuda, cuda:N (one NVIDIA device) or auto. Changes speed, never a bit [default: cpu]
+    /// Where it is computed: cpu, cuda, cuda:N (an NVIDIA device), cuda:N,M (several, which share the layers out) or auto. Changes speed, never a bit [default: cpu]
     #[arg(long, env = "ASSAY_DEVICE", value_name = "DEVICE")]
     device: Option<Device>,
+    /// Layers on the devices, the last ones; the others are computed on the CPU. Changes speed, never a bit [default: all]
+    #[arg(long, env = "ASSAY_GPU_LAYERS", value_name = "N")]
+    gpu_layers: Option<usize>,
     #[command(flatten)]
     pub(super) store: StoreArgs,
     /// Force an instruction set: scalar, avx2, avx512 or amx. Changes speed, never a bit; for tests
@@ -156,6 +159,8 @@ pub(crate) struct ModelConfig {
     pub(crate) cache_dir: PathBuf,
     pub(crate) isa: Isa,
     pub(crate) device: Device,
+    /// Layers on the devices; all where `None`.
+    pub(crate) gpu_layers: Option<usize>,
     pub(crate) catalog: Catalog,
 }
 
@@ -258,7 +263,8 @@ impl ModelArgs {
             template_date_text: date_text,
             cache_dir: store.cache_dir,
             isa,
-            device: weights.device.or(file.device).unwrap_or_default(),
+            device: weights.device.or(file.device.clone()).unwrap_or_default(),
+            gpu_layers: weights.gpu_layers.or(file.gpu_layers),
             catalog: store.catalog,
         })
     }

@@ -23,7 +23,7 @@ pub(super) fn checks(config: &ModelConfig) -> Vec<Check> {
             system::load_average(),
         ),
         huge_pages(system::huge_pages().as_deref()),
-        gpu(config.device),
+        gpu(&config.device),
     ]
 }
 
@@ -108,17 +108,27 @@ fn huge_pages(enabled: Option<&str>) -> Check {
     }
 }
 
-fn gpu(device: Device) -> Check {
-    let (ordinal, is_wanted) = match device {
-        Device::Cpu | Device::Auto => (0, false),
-        Device::Cuda(ordinal) => (ordinal, true),
+fn gpu(device: &Device) -> Check {
+    let (ordinals, is_wanted) = match device {
+        Device::Cpu | Device::Auto => (&[0][..], false),
+        Device::Cuda(ordinals) => (&ordinals[..], true),
     };
-    match Cuda::open(ordinal) {
-        Ok(cuda) => {
-            let free = cuda
-                .free_memory_bytes()
-                .map_or(String::new(), |bytes| format!(", {} free", Size(bytes)));
-            let found = format!("{}{free}; every recorded hash comes out on it", cuda.name());
+    let opened: Result<Vec<_>, _> = ordinals
+        .iter()
+        .map(|&ordinal| Cuda::open(ordinal))
+        .collect();
+    match opened {
+        Ok(opened) => {
+            let described = opened.iter().map(|cuda| {
+                let free = cuda.free_memory_bytes();
+                let free = free.map_or(String::new(), |bytes| format!(", {} free", Size(bytes)));
+                format!("{}{free}", cuda.name())
+            });
+            let described: Vec<String> = described.collect();
+            let found = format!(
+                "{}; every recorded hash comes out on it",
+                described.join("; ")
+            );
             match device {
                 Device::Cpu => Check::ok("gpu", format!("{found}; not used"))
                     .with_advice("--device auto uses it"),

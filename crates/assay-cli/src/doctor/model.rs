@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use assay_formats::GgufFile;
 use assay_kernels::attention::KV_BLOCK_TOKENS;
-use assay_models::ModelConfig as Hyperparameters;
+use assay_models::{ModelConfig as Hyperparameters, Stage};
 use assay_tokenizer::Tokenizer;
 
 use crate::catalog::CatalogModel;
@@ -152,7 +152,8 @@ impl File {
 
     fn memory(&self, config: &ModelConfig) -> Check {
         let block_bytes = self.hyperparameters.kv_block_bytes() as u64;
-        let num_blocks = load::num_kv_blocks(config, &self.hyperparameters, None, 0) as u64;
+        let on_cpu = Stage::split(self.hyperparameters.num_hidden_layers, &[], None);
+        let num_blocks = load::num_kv_blocks(config, &self.hyperparameters, &on_cpu, 0) as u64;
         let context = config.context.map_or(
             self.hyperparameters.max_position_embeddings as u64,
             u64::from,
@@ -166,7 +167,7 @@ impl File {
                 parallel: config.parallel.get() as u64,
             },
             system::available_memory_bytes(),
-            config.device,
+            &config.device,
         )
     }
 }
@@ -182,10 +183,10 @@ struct Need {
     parallel: u64,
 }
 
-fn memory(need: Need, available: Option<u64>, device: Device) -> Check {
+fn memory(need: Need, available: Option<u64>, device: &Device) -> Check {
     const NAME: &str = "memory";
     let weights = Size(need.weights);
-    if device != Device::Cpu {
+    if *device != Device::Cpu {
         let found = format!(
             "the weights take {weights} of the device's, and keys and values up to half of its rest"
         );
@@ -281,7 +282,7 @@ mod tests {
             (need, Some(140 * MIB), Level::Warn, Some("--kv-memory")),
             (need, Some(99 * MIB), Level::Fail, Some("does not fit")),
         ] {
-            let check = memory(need, available, Device::Cpu);
+            let check = memory(need, available, &Device::Cpu);
             assert_eq!(check.level, level, "{check:?}");
             let advice = check.advice.as_deref();
             assert_eq!(advice.is_some(), says.is_some(), "{check:?}");

@@ -9,7 +9,7 @@ use assay_models::{Logits, TokenId};
 
 use super::plan::{NodeName, Plan};
 use super::trie::LabelTrie;
-use crate::logprobs::{is_finite, logprob_of_set};
+use crate::logprobs::logprob_of_set;
 
 /// One node, read.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(crate) fn read_nodes(
     plan: &Plan,
     names: &[NodeName],
 ) -> Result<Vec<NodeReading>, NonFiniteRow> {
-    if !is_finite(logits, row_index) {
+    if !logits.is_finite(row_index) {
         return Err(NonFiniteRow);
     }
     let row = Row {

@@ -43,11 +43,16 @@ pub fn draw(
     seen: &SeenTokens,
     key: DrawKey,
 ) -> TokenId {
-    if params.temperature == 0.0 && params.logit_bias.is_empty() && !penalties::are_on(params) {
+    if takes_most_likely(params) {
         // f32 to f64 keeps order and ties.
         return distribution::argmax(row, mask);
     }
     draw_from(&distribution(compute, row, mask, params, seen), key)
+}
+
+/// Whether the most likely id that is allowed is drawn, ties by lower id, whatever the key.
+pub fn takes_most_likely(params: &SamplingParams) -> bool {
+    params.temperature == 0.0 && params.logit_bias.is_empty() && !penalties::are_on(params)
 }
 
 /// Draws one token from a distribution that [`distribution()`] built.

@@ -11,7 +11,7 @@ use assay_models::{BlockId, ForwardBatch, ForwardError, ForwardModel, Logits, To
 
 use super::DraftSlot;
 use super::odds::{HitRate, worthwhile};
-use crate::logprobs;
+use crate::draw::draw_token;
 use crate::sampler::{self, DrawKey, SeenTokens};
 use crate::sequence::SeqId;
 
@@ -199,7 +199,7 @@ impl ModelDrafts {
 
     /// The guess that follows, as the request itself would draw it; `None` where the row is no number.
     fn draw(&self, logits: &Logits, row_index: usize, draft: &Growing<'_>) -> Option<TokenId> {
-        if !logprobs::is_finite(logits, row_index) {
+        if !logits.is_finite(row_index) {
             return None;
         }
         let slot = draft.slot;
@@ -210,15 +210,16 @@ impl ModelDrafts {
             position: u32::try_from(position).expect("positions are far below 2^32"),
         };
         let compute = self.draft.model.compute();
-        let row = logits.row(row_index);
-        Some(sampler::draw(
+        let (token_id, _) = draw_token(
             compute,
-            row,
+            logits,
+            row_index,
             None,
             slot.sampling,
             &draft.seen,
             key,
-        ))
+        );
+        Some(token_id)
     }
 }
 

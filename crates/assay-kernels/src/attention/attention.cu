@@ -1,6 +1,7 @@
 // Exact attention over f16 keys and values in blocks of 16 tokens. A block of 256 threads takes a tile: up to P pairs of
 // (row, query head) of one key/value head, pair p being row p / group and head p % group of it, rows ascending. One
 // thread is one key of a 256-key chunk for the scores, one element of the head for the values.
+#include "decode.cuh"
 #include "wide.cuh"
 
 namespace assay {
@@ -325,39 +326,7 @@ extern "C" __global__ void attention_join(
     assay::AttentionLayer layer, const uint32_t* positions, int num_chunks, const float2* sums, const float* values,
     float* out, assay::Integers integers) {
     assay::begin();
-    using namespace assay;
-    const int row = blockIdx.y, n = layer.num_heads * layer.head_dim, position = positions[row];
-    const int at = blockIdx.x * 256 + threadIdx.x * 8, head = at / layer.head_dim, d = at % layer.head_dim;
-    float o[8] = {};
-    if (at < n) {
-        const size_t first = ((size_t)row * layer.num_heads + head) * num_chunks;
-        const int first_key = layer.window > 0 ? max(0, position + 1 - layer.window) : 0;
-        float largest = NEG_INFINITY_F, sum = 0.0f;
-        for (int chunk = first_key / CHUNK_KEYS; chunk <= position / CHUNK_KEYS; chunk++) {
-            const float2 part = sums[first + chunk];
-            const float* o_c = values + (first + chunk) * layer.head_dim + d;
-            const float joint = max_or_nan(largest, part.x);
-            const float a = exp32(sub(largest, joint)), b = exp32(sub(part.x, joint));
-            sum = fma_rn(part.y, b, mul(sum, a));
-#pragma unroll
-            for (int i = 0; i < 8; i++) o[i] = fma_rn(o_c[i], b, mul(o[i], a));
-            largest = joint;
-        }
-        if (layer.sinks) {
-            const float logit = layer.sinks[head];
-            const float joint = max_or_nan(largest, logit);
-            const float a = exp32(sub(largest, joint)), b = exp32(sub(logit, joint));
-            sum = fma_rn(1.0f, b, mul(sum, a));
-#pragma unroll
-            for (int i = 0; i < 8; i++) o[i] = mul(o[i], a);
-        }
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            o[i] = div(o[i], sum);
-            out[(size_t)row * n + at + i] = o[i];
-        }
-    }
-    if (integers.words) quantize_step(o, row, blockIdx.x, n, integers);
+    assay::join_step(layer, blockIdx.y, blockIdx.x, positions[blockIdx.y], num_chunks, sums, values, out, integers);
 }
 
 /// Stores K and V of every row: slots[row] = block·16 + position mod 16; grid (key/value heads, rows).
@@ -382,6 +351,15 @@ ASSAY_ATTENTION(whole, 16, false, false)
 ASSAY_ATTENTION(staged, 4, true, ASSAY_HOPPER)
 ASSAY_ATTENTION(staged, 8, true, ASSAY_HOPPER)
 ASSAY_ATTENTION(staged, 16, true, ASSAY_HOPPER)
+
+/// Grid (tiles, key/value heads, chunks); a tile is up to two heads of one row.
+extern "C" __global__ void __launch_bounds__(assay::DECODE_THREADS) attention_decode(
+    assay::AttentionLayer layer, const assay::AttentionTile* tiles, const uint32_t* tables, const float* q, int num_chunks,
+    float2* sums, float* values, uint32_t* arrivals, float* out, assay::Integers integers) {
+#if ASSAY_HOPPER
+    assay::attention_decode(layer, tiles, tables, q, num_chunks, sums, values, arrivals, out, integers);
+#endif
+}
 
 #define ASSAY_ATTENTION_WIDE(HEAD_DIM)                                                                             \
     extern "C" __global__ void __launch_bounds__(256, 2) attention_wide_##HEAD_DIM(                                \

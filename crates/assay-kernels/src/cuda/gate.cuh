@@ -12,13 +12,13 @@ __device__ __forceinline__ void gate_mul(
     const int step = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (step * 256 >= n) return;
     const size_t row = (size_t)blockIdx.y * n;
-    float values[8];
+    const int at = step * 256 + threadIdx.x % 32 * 8;
+    float gates[8], values[8];
+    load_eight(gate + row, at, n, gates);
+    load_eight(up + row, at, n, values);
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const int at = step * 256 + threadIdx.x % 32 * 8 + i;
-        values[i] = at < n ? mul(activation(gate[row + at]), up[row + at]) : 0.0f;
-        if (at < n) out[row + at] = values[i];
-    }
+    for (int i = 0; i < 8; i++) values[i] = at + i < n ? mul(activation(gates[i]), values[i]) : 0.0f;
+    store_eight_of(out + row, at, n, values);
     if (integers.words) quantize_step(values, blockIdx.y, step, n, integers);
 }
 

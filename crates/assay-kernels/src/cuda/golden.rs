@@ -9,7 +9,6 @@ use crate::embed::cuda::{DeviceTokenIds, embed};
 use crate::gelu_mul::cuda::gelu_mul;
 use crate::golden::{CASES, GoldenCase, check_cases, recorded};
 use crate::golden_ops::{GoldenOps, Heads, KeysValues, QuantizedRow};
-use crate::log_softmax::cuda::log_sum_exp;
 use crate::log_softmax::{LogSumExp, NonFiniteRow};
 use crate::matmul::PackedMatrix;
 use crate::matmul::cuda::{DeviceMatrix, Product, matmul};
@@ -19,6 +18,7 @@ use crate::residual;
 use crate::rms_norm::cuda::{rms_norm, rms_norm_in_place};
 use crate::rope::cuda::{DeviceRopeTable, rope};
 use crate::rope::{RopeStyle, RopeTable};
+use crate::row_scores::cuda::{NUM_BEST, RowScore, RowScores};
 use crate::silu_mul::cuda::silu_mul;
 use crate::softcap::cuda::softcap;
 use crate::top_k::cuda::top_k;
@@ -115,6 +115,12 @@ impl Cuda {
             .unwrap_or_else(|_| vec![f64::NAN; len])
     }
 
+    fn row_score(&self, row: &[f32]) -> Option<RowScore> {
+        let (logits, mut scores) = (self.rows(row), RowScores::default());
+        scores.score(self, &logits, row.len());
+        self.note(scores.read(self))?.pop()
+    }
+
     fn product(&self, w: &DeviceMatrix, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
         let (rows, bias) = (self.rows(x), bias.map(|bias| self.rows(bias)));
         let mut quantized = DeviceActivations::default();
@@ -207,11 +213,16 @@ impl GoldenOps for Cuda {
     }
 
     fn log_sum_exp(&self, row: &[f32]) -> Result<LogSumExp, NonFiniteRow> {
-        let normaliser = log_sum_exp(self, &self.rows(row), row.len()).unwrap_or_default();
-        normaliser.into_iter().next().unwrap_or(Err(NonFiniteRow))
+        self.row_score(row)
+            .map_or(Err(NonFiniteRow), |score| score.normaliser)
     }
 
     fn top_k(&self, row: &[f32], k: usize) -> Option<Vec<(u32, f32)>> {
+        if k <= NUM_BEST {
+            let mut best = self.row_score(row)?.best;
+            best.truncate(k);
+            return Some(best);
+        }
         let best = top_k(self, &self.rows(row), row.len(), k);
         self.note(best)?.map(|mut rows| rows.swap_remove(0))
     }

@@ -47,7 +47,6 @@ __device__ __forceinline__ void bulk_copy(uint32_t to, const void* from, uint32_
         "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
         : "memory");
 }
-
 /// Before the first of some products: registers and shared memory written so far are seen by them.
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// Ends a group of products.

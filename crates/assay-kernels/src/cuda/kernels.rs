@@ -7,6 +7,7 @@ use cudarc::driver::{CudaFunction, CudaModule};
 
 use super::device::roomy;
 use super::{Cuda, CudaError};
+use crate::rms_norm::cuda::ROW_BYTES;
 
 macro_rules! kernels {
     ($($name:ident,)*) => {
@@ -25,6 +26,7 @@ macro_rules! kernels {
                 let kernels = Self {
                     $($name: find(stringify!($name))?,)*
                 };
+                roomy(&kernels.rms_norm, ROW_BYTES)?;
                 if is_hopper {
                     for kernel in kernels.with_much_shared_memory() {
                         roomy(kernel, ATTENTION_SHARED_BYTES)?;
@@ -37,6 +39,7 @@ macro_rules! kernels {
 }
 
 kernels! {
+    attention_decode,
     attention_join,
     attention_split_4,
     attention_split_8,
@@ -52,9 +55,6 @@ kernels! {
     gelu_mul,
     kv_write,
     ln64_all,
-    log_softmax_finish,
-    log_softmax_max,
-    log_softmax_sums,
     quantize_a16,
     residual_add,
     residual_bias,
@@ -63,6 +63,10 @@ kernels! {
     rms_norm,
     rope,
     rope_kv_write,
+    row_scores_finish,
+    row_scores_ids,
+    row_scores_slices,
+    row_scores_sums,
     silu_mul,
     softcap,
     top_k_merge,
@@ -73,8 +77,9 @@ kernels! {
 const ATTENTION_SHARED_BYTES: usize = 160 << 10;
 
 impl Kernels {
-    fn with_much_shared_memory(&self) -> [&CudaFunction; 5] {
+    fn with_much_shared_memory(&self) -> [&CudaFunction; 6] {
         [
+            &self.attention_decode,
             &self.attention_staged_4,
             &self.attention_staged_8,
             &self.attention_staged_16,
@@ -98,6 +103,8 @@ pub(crate) enum MatrixKernels {
         gemm_8: CudaFunction,
         /// Up to 4, on compute capability 9.0.
         gemv_stream: Option<CudaFunction>,
+        /// One of long rows, on compute capability 9.0.
+        gemv_single: Option<CudaFunction>,
         /// Up to 128, on compute capability 9.0.
         gemm_wide: Option<CudaFunction>,
     },
@@ -126,6 +133,7 @@ impl MatrixKernels {
             Self::Blocks {
                 // Offsets of 16 elements have no sums in the layout of the widest kernel.
                 gemm_wide: roomy("gemm_wide", cuda.is_hopper() && dtype != DType::Q2K)?,
+                gemv_single: roomy("gemv_single", cuda.is_hopper())?,
                 gemv_stream: roomy("gemv_stream", cuda.is_hopper())?,
                 embed: function("embed")?,
                 gemv_1: function("gemv_1")?,

@@ -3,7 +3,6 @@
 //! Class: Exact. `lp_i = f64(l_i) - f64(m) - LN64(Z)`, `Z = SUM32 in f64 of EXP64(f64(l) - f64(m))`, chunks of
 //! 1,024. Knows nothing of ids, ranks or sampling.
 
-pub mod cuda;
 pub(crate) mod golden;
 mod reductions;
 mod reference;

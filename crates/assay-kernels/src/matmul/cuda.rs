@@ -221,6 +221,7 @@ fn multiply_blocks(
         gemv_4,
         gemm_8,
         gemv_stream,
+        gemv_single,
         gemm_wide,
         ..
     } = &w.kernels
@@ -247,8 +248,21 @@ fn multiply_blocks(
     let integers = quantized.integers(cuda);
     let steps = (k / BLOCK).div_ceil(BLOCKS_PER_STEP);
     let (panel_bytes, k, tokens) = (w.panel_bytes, k as i32, num_tokens as i32);
-    if let (Some(kernel), 1..=TILE_TOKENS) = (gemv_stream, num_tokens) {
+    let single = gemv_single.as_ref().filter(|_| num_tokens == 1);
+    let single = single.and_then(|kernel| {
+        let (plan, grid) = StreamPlan::of_single(cuda, w.step_bytes, steps, end_panel)?;
+        Some((kernel, plan, grid))
+    });
+    let stream = gemv_stream
+        .as_ref()
+        .filter(|_| (1..=TILE_TOKENS).contains(&num_tokens));
+    let stream = single.or_else(|| {
+        let kernel = stream?;
         let (plan, grid) = StreamPlan::new(cuda, w.step_bytes, steps, end_panel, num_tokens);
+        // Rows of some hundred thousand elements have more sums than a block of threads holds.
+        (grid.shared_bytes <= ROOMY_SHARED_BYTES).then_some((kernel, plan, grid))
+    });
+    if let Some((kernel, plan, grid)) = stream {
         // SAFETY: the panels are those of `[n, k]` matrices of the kernel's type, the integers were made for
         // `num_tokens` rows of `k` in whole tiles, outputs and biases have the lengths that the callers checked.
         unsafe {
@@ -355,10 +369,51 @@ struct StreamPlan {
     batch_panels: i32,
 }
 
-// SAFETY: two numbers in C order, as the kernels declare them.
+// SAFETY: numbers in C order, as the kernels declare them.
 unsafe impl DeviceRepr for StreamPlan {}
 
+/// 256-blocks that a warp of `gemv_single` takes together, and its warps at most.
+const GROUP_STEPS: usize = 4;
+const SINGLE_WARPS: usize = 10;
+/// Shared memory of a block's rings and of its sums; two blocks of threads share a multiprocessor.
+const SINGLE_RING_BYTES: usize = 96 << 10;
+const SINGLE_PARTS_BYTES: usize = 14 << 10;
+
 impl StreamPlan {
+    /// How one token streams `panels` panels of `steps` 256-blocks, four at a time; `None` where there are too few to
+    /// keep every warp busy, or sums do not fit.
+    fn of_single(
+        cuda: &Cuda,
+        step_bytes: usize,
+        steps: usize,
+        panels: usize,
+    ) -> Option<(Self, Grid)> {
+        let blocks = 2 * cuda.num_multiprocessors();
+        let group_bytes = GROUP_STEPS * step_bytes;
+        let warps = (SINGLE_RING_BYTES / group_bytes).min(SINGLE_WARPS);
+        let panel_parts = 2 * steps * PANEL_ROWS * size_of::<f32>();
+        let batch_panels = (SINGLE_PARTS_BYTES / panel_parts).min(panels.div_ceil(blocks));
+        if steps < GROUP_STEPS
+            || panels * steps < 16 * blocks / 2
+            || warps == 0
+            || batch_panels == 0
+        {
+            return None;
+        }
+        let plan = Self {
+            slots: 1,
+            batch_panels: batch_panels as i32,
+        };
+        let grid = Grid {
+            blocks: [panels.min(blocks), 1, 1],
+            threads: 32 * warps,
+            shared_bytes: warps * (group_bytes + size_of::<u64>())
+                + batch_panels * panel_parts
+                + steps * size_of::<f32>(),
+        };
+        Some((plan, grid))
+    }
+
     /// How up to four tokens stream `panels` panels of `steps` 256-blocks.
     fn new(
         cuda: &Cuda,
@@ -385,7 +440,8 @@ impl StreamPlan {
             blocks: [panels.min(blocks * multiprocessors), 1, 1],
             threads: 32 * STREAM_WARPS,
             shared_bytes: STREAM_WARPS * slots * (step_bytes + size_of::<u64>())
-                + batch_panels * panel_parts,
+                + batch_panels * panel_parts
+                + steps * num_tokens * size_of::<f32>(),
         };
         (plan, grid)
     }

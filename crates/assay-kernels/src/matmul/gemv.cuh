@@ -34,6 +34,7 @@ __device__ __forceinline__ void gemv_stream(
     // [two batches][panel][step][token][row]
     float* const parts = (float*)((uint64_t*)(shared_bytes + (size_t)STREAM_WARPS * plan.slots * SLOT) + STREAM_WARPS * plan.slots);
     const int batch_steps = plan.batch_panels * num_steps, batch_parts = batch_steps * num_tokens * PANEL_ROWS;
+    float* const scales = parts + 2 * batch_parts;  // [step][token]
 
     // One lane asks for 256-blocks, in the order in which the warp takes them.
     int asked = warp, ask_panel = first_panel + warp / num_steps, ask_step = warp % num_steps, ask_slot = 0;
@@ -57,6 +58,10 @@ __device__ __forceinline__ void gemv_stream(
     }
     __syncwarp();
     begin();
+    // Read after the block of threads has waited for itself.
+    for (int i = threadIdx.x; i < num_steps * num_tokens; i += 32 * STREAM_WARPS) {
+        scales[i] = x.scales[place_of(i % num_tokens, i / num_tokens, num_steps)];
+    }
 
     const bool has_column = lane / 8 < num_tokens, has_token = lane % 4 < num_tokens;
     int item = warp, step = warp % num_steps, slot = 0, parity = 0, batch = 0;
@@ -136,15 +141,16 @@ __device__ __forceinline__ void gemv_stream(
             const uint8_t* panels;
             const Target target = find(targets, index, panels);
             for (int i = lane; i < PANEL_ROWS * num_tokens; i += 32) {
-                const int token = i / PANEL_ROWS, row = i % PANEL_ROWS;
+                const int token = i / PANEL_ROWS, row = i % PANEL_ROWS, output = index * PANEL_ROWS + row;
+                if (output >= target.n) continue;
+                const Target::Beside beside = target.beside(output, token);
                 const float* from = to + (p * num_steps * num_tokens + token) * PANEL_ROWS + row;
-                const float* scales = x.scales + place_of(token, 0, num_steps);
                 float y = 0.0f;
 #pragma unroll 8
                 for (int step = 0; step < num_steps; step++) {
-                    y = fma_rn(from[step * num_tokens * PANEL_ROWS], __ldg(scales + step * GROUP_TOKENS), y);
+                    y = fma_rn(from[step * num_tokens * PANEL_ROWS], scales[step * num_tokens + token], y);
                 }
-                if (index * PANEL_ROWS + row < target.n) target.store(index * PANEL_ROWS + row, token, y);
+                target.store(output, token, y, beside);
             }
         }
     }

@@ -51,12 +51,19 @@ struct Target {
     float* out;
     int n, adds;
 
-    /// `y` of one row and token, stored.
-    __device__ __forceinline__ void store(int row, int token, float y) const {
-        float* to = out + (size_t)token * n + row;
-        if (bias) y = add(y, bias[row]);
-        *to = adds ? add(*to, y) : y;
+    /// What one row and token have beside the product.
+    struct Beside {
+        float bias, old;
+    };
+    __device__ __forceinline__ Beside beside(int row, int token) const {
+        return {bias ? bias[row] : 0.0f, adds ? out[(size_t)token * n + row] : 0.0f};
     }
+    /// `y` of one row and token, stored.
+    __device__ __forceinline__ void store(int row, int token, float y, Beside with) const {
+        if (bias) y = add(y, with.bias);
+        out[(size_t)token * n + row] = adds ? add(with.old, y) : y;
+    }
+    __device__ __forceinline__ void store(int row, int token, float y) const { store(row, token, y, beside(row, token)); }
 };
 
 /// The matrix that panel `index` of all belongs to; `index` becomes that within the matrix, `panels` its panels.

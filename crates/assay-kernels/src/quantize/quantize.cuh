@@ -34,6 +34,32 @@ __host__ __device__ __forceinline__ size_t place_of(int token, int index, int co
     return ((size_t)(token / GROUP_TOKENS) * count + index) * GROUP_TOKENS + place;
 }
 
+/// Elements `at..at + 8` of n; zero past the end.
+__device__ __forceinline__ void load_eight(const float* from, int at, int n, float (&to)[8]) {
+    if (n % 8 == 0 && at < n) {
+        const float4 low = *(const float4*)(from + at), high = *(const float4*)(from + at + 4);
+        to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+        to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) to[i] = at + i < n ? from[at + i] : 0.0f;
+}
+
+/// Stores what `load_eight` loads.
+__device__ __forceinline__ void store_eight_of(float* to, int at, int n, const float (&values)[8]) {
+    if (n % 8 == 0) {
+        if (at >= n) return;
+        *(float4*)(to + at) = make_float4(values[0], values[1], values[2], values[3]);
+        *(float4*)(to + at + 4) = make_float4(values[4], values[5], values[6], values[7]);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        if (at + i < n) to[at + i] = values[i];
+    }
+}
+
 /// Quantises one 256-block of a row of k elements, a warp together: a lane has eight elements, zero past the row's end.
 __device__ __forceinline__ void quantize_step(const float (&values)[8], int token, int step, int k, const Integers& to) {
     const int num_steps = (k + 255) / 256, num_blocks = k / 32;

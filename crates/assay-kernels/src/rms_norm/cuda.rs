@@ -36,10 +36,10 @@ pub fn rms_norm_in_place(
     run(cuda, x.len(), [x.ptr(cuda); 2], weight, eps, None);
 }
 
-/// Below so many rows a row's time counts, not that of all.
-const FEW_ROWS: usize = 64;
-/// Longest row: what a block of threads keeps without asking for more shared memory.
-const MAX_ROW: usize = 12_000;
+/// Longest row: what a block of threads keeps in the shared memory that every card has.
+pub const MAX_ROW: usize = 24_000;
+/// Shared memory of a row that long, with its chunks' sums.
+pub(crate) const ROW_BYTES: usize = (MAX_ROW + MAX_ROW.div_ceil(SUM_CHUNK)) * size_of::<f32>();
 
 /// Runs `len` elements from one place to another, which may be the same.
 fn run(
@@ -64,13 +64,8 @@ fn run(
     let num_chunks = n.div_ceil(SUM_CHUNK);
     let grid = Grid {
         blocks: [len / n, 1, 1],
-        // Of few rows each gets a warp for every 256 elements.
-        threads: match n {
-            0..=256 => 64,
-            257..=1024 => 128,
-            _ if len / n < FEW_ROWS => n.div_ceil(256).min(16) * 32,
-            _ => 256,
-        },
+        // A warp for every 256 elements.
+        threads: 32 * n.div_ceil(256).min(32),
         shared_bytes: (n + num_chunks) * size_of::<f32>(),
     };
     let kernel = &cuda.kernels.rms_norm;

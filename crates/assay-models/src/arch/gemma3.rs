@@ -54,12 +54,15 @@ impl<B: Backend> Network<B> for Gemma3<B> {
         let hidden_len = pass.num_tokens() * self.embed_tokens.k();
 
         // 1. x = embedding of the tokens * √hidden_size        [T, hidden_size]
-        embed(pass, &self.embed_tokens, &mut buffers.hidden);
-        if let Some(factor) = self.embedding_scale {
-            backend.scale(&mut buffers.hidden, factor);
+        if pass.part.is_first() {
+            embed(pass, &self.embed_tokens, &mut buffers.hidden);
+            if let Some(factor) = self.embedding_scale {
+                backend.scale(&mut buffers.hidden, factor);
+            }
         }
 
-        for (layer, kv) in self.layers.iter().zip(kv_cache.layers_mut()) {
+        let layers = &self.layers[pass.part.layers.clone()];
+        for (layer, kv) in layers.iter().zip(kv_cache.layers_mut()) {
             // 2. x += RMSNorm(attention(RMSNorm(x)))           [T, hidden_size]
             layer
                 .input_norm
@@ -117,6 +120,7 @@ impl<B: Backend> Gemma3<B> {
             true => global.clone(),
             false => rotary(config.local_rope, loader)?,
         };
+        loader.at_embedding();
         let embed_tokens =
             loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size);
         let layers = config
@@ -131,11 +135,13 @@ impl<B: Backend> Gemma3<B> {
                 DecoderLayer::new(config, index, rotary, window, loader)
             })
             .collect();
+        loader.at_head();
         let lm_head = LmHead {
-            norm: RmsNorm {
-                weight: loader.vector("output_norm.weight", config.hidden_size),
-                eps: config.rms_norm_eps,
-            },
+            norm: loader.norm(
+                "output_norm.weight",
+                config.hidden_size,
+                config.rms_norm_eps,
+            ),
             weight: loader.matrix_or("output.weight", &embed_tokens),
             softcap: config.final_logit_softcap,
         };
@@ -160,10 +166,8 @@ impl<B: Backend> DecoderLayer<B> {
         let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
         let (query, key_value) = (config.query_size(), config.key_value_size());
         let name = |part: &str| format!("blk.{index}.{part}");
-        let mut norm = |part: &str, len| RmsNorm {
-            weight: loader.vector(&name(part), len),
-            eps: config.rms_norm_eps,
-        };
+        loader.at_layer(index);
+        let mut norm = |part: &str, len| loader.norm(&name(part), len, config.rms_norm_eps);
         let input_norm = norm("attn_norm.weight", hidden);
         let head_norms = HeadNorms {
             q_norm: norm("attn_q_norm.weight", config.head_dim),

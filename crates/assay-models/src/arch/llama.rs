@@ -51,9 +51,12 @@ impl<B: Backend> Network<B> for Llama<B> {
         let hidden_len = pass.num_tokens() * self.embed_tokens.k();
 
         // 1. x = embedding of the tokens                       [T, hidden_size]
-        embed(pass, &self.embed_tokens, &mut buffers.hidden);
+        if pass.part.is_first() {
+            embed(pass, &self.embed_tokens, &mut buffers.hidden);
+        }
 
-        for (layer, kv) in self.layers.iter().zip(kv_cache.layers_mut()) {
+        let layers = &self.layers[pass.part.layers.clone()];
+        for (layer, kv) in layers.iter().zip(kv_cache.layers_mut()) {
             // 2. x += attention(RMSNorm(x))                    [T, hidden_size]
             layer
                 .input_norm
@@ -96,16 +99,19 @@ impl<B: Backend> Llama<B> {
             table: Arc::new(loader.rope_table(table)?),
             style: RopeStyle::Interleaved,
         };
+        loader.at_embedding();
         let embed_tokens =
             loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size);
         let layers = (0..config.num_hidden_layers)
             .map(|index| DecoderLayer::new(config, index, &rotary, loader))
             .collect();
+        loader.at_head();
         let lm_head = LmHead {
-            norm: RmsNorm {
-                weight: loader.vector("output_norm.weight", config.hidden_size),
-                eps: config.rms_norm_eps,
-            },
+            norm: loader.norm(
+                "output_norm.weight",
+                config.hidden_size,
+                config.rms_norm_eps,
+            ),
             weight: loader.matrix_or("output.weight", &embed_tokens),
             softcap: config.final_logit_softcap,
         };
@@ -128,10 +134,8 @@ impl<B: Backend> DecoderLayer<B> {
         let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
         let (query, key_value) = (config.query_size(), config.key_value_size());
         let name = |part: &str| format!("blk.{index}.{part}");
-        let mut norm = |part: &str| RmsNorm {
-            weight: loader.vector(&name(part), hidden),
-            eps: config.rms_norm_eps,
-        };
+        loader.at_layer(index);
+        let mut norm = |part: &str| loader.norm(&name(part), hidden, config.rms_norm_eps);
         let input_norm = norm("attn_norm.weight");
         let post_attention_norm = norm("ffn_norm.weight");
         let mut attn =

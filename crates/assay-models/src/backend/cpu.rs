@@ -13,7 +13,7 @@ use assay_kernels::softcap::softcap;
 
 use super::{Backend, Heads, Product};
 use crate::error::ModelError;
-use crate::forward::{ForwardError, KvBlockCopy, TokenId};
+use crate::forward::{ForwardError, KvBlockCopy, Logits, TokenId};
 use crate::pass::Pass;
 
 impl Backend for Compute {
@@ -36,6 +36,10 @@ impl Backend for Compute {
 
     fn load_matrix(&self, packed: PackedMatrix) -> Result<PackedMatrix, ModelError> {
         Ok(packed)
+    }
+
+    fn max_norm_len(&self) -> usize {
+        usize::MAX
     }
 
     fn load_vector(&self, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
@@ -73,8 +77,16 @@ impl Backend for Compute {
         rows.resize(len, 0.0);
     }
 
-    fn take(&self, rows: &mut Vec<f32>) -> Vec<f32> {
-        std::mem::take(rows)
+    fn bring(&self, values: Vec<f32>, rows: &mut Vec<f32>) {
+        *rows = values;
+    }
+
+    fn fetch(&self, rows: &Vec<f32>) -> Vec<f32> {
+        rows.clone()
+    }
+
+    fn logits(&self, rows: &mut Vec<f32>, vocab_size: usize) -> Logits {
+        Logits::from_rows(vocab_size, std::mem::take(rows))
     }
 
     fn gather_wanted(&self, pass: &Pass<'_, Self>, x: &Vec<f32>, n: usize, out: &mut Vec<f32>) {

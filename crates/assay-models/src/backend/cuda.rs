@@ -1,7 +1,7 @@
 //! A CUDA device: weights, rows and cache lie there; token ids and tables go over, rows of logits come back.
 
 use std::cell::{OnceCell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use assay_kernels::Compute;
 use assay_kernels::attention::cuda::{DeviceKvLayer, DeviceSpans, attention, rope_kv_write};
@@ -14,15 +14,16 @@ use assay_kernels::matmul::cuda::{self as device, DeviceMatrix, matmul};
 use assay_kernels::quantize::ActivationProfile;
 use assay_kernels::quantize::cuda::DeviceActivations;
 use assay_kernels::residual::cuda as residual;
-use assay_kernels::rms_norm::cuda::{rms_norm, rms_norm_in_place};
+use assay_kernels::rms_norm::cuda::{MAX_ROW, rms_norm, rms_norm_in_place};
 use assay_kernels::rope::cuda::DeviceRopeTable;
 use assay_kernels::rope::{RopeStyle, RopeTable};
 use assay_kernels::silu_mul::cuda::silu_mul;
 use assay_kernels::softcap::cuda::softcap;
 
+use super::device_logits::{DeviceLogits, SpareLogits};
 use super::{Backend, Heads, Product};
 use crate::error::ModelError;
-use crate::forward::{ForwardError, KvBlockCopy, TokenId};
+use crate::forward::{ForwardError, KvBlockCopy, Logits, TokenId};
 use crate::pass::Pass;
 
 /// A device, and the host that packs for it and reads its logits.
@@ -32,6 +33,7 @@ pub(crate) struct CudaBackend {
     host: Compute,
     /// Passes of few rows, by what decides their launches.
     recordings: RefCell<Recordings<[usize; 3]>>,
+    spare_logits: SpareLogits,
 }
 
 impl CudaBackend {
@@ -40,6 +42,7 @@ impl CudaBackend {
             cuda,
             host,
             recordings: RefCell::default(),
+            spare_logits: SpareLogits::default(),
         }
     }
 }
@@ -128,6 +131,10 @@ impl Backend for CudaBackend {
         Ok(DeviceMatrix::upload(&self.cuda, &packed)?)
     }
 
+    fn max_norm_len(&self) -> usize {
+        MAX_ROW
+    }
+
     fn load_vector(&self, values: Vec<f32>) -> Result<Vector, ModelError> {
         Ok(DeviceBuffer::upload(&self.cuda, &values)?)
     }
@@ -183,12 +190,26 @@ impl Backend for CudaBackend {
         rows.changed().sized(&self.cuda, len);
     }
 
-    fn take(&self, rows: &mut Rows) -> Vec<f32> {
-        // After a fault every row is NaN: whoever scores one fails, and the next pass tells why.
+    fn bring(&self, values: Vec<f32>, rows: &mut Rows) {
+        rows.changed().fill(&self.cuda, &values);
+    }
+
+    fn fetch(&self, rows: &Rows) -> Vec<f32> {
         let len = rows.values.len();
-        rows.values
-            .read(&self.cuda, 0, len)
-            .unwrap_or_else(|_| vec![f32::NAN; len])
+        let read = rows.values.read(&self.cuda, 0, len);
+        read.unwrap_or_else(|_| vec![f32::NAN; len])
+    }
+
+    fn logits(&self, rows: &mut Rows, vocab_size: usize) -> Logits {
+        let mut spare = self
+            .spare_logits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut scored = spare.pop().unwrap_or_default();
+        drop(spare);
+        std::mem::swap(&mut scored.values, &mut rows.values);
+        let spare = &self.spare_logits;
+        Logits::on_device(DeviceLogits::new(&self.cuda, vocab_size, scored, spare))
     }
 
     fn gather_wanted(&self, pass: &Pass<'_, Self>, x: &Rows, n: usize, out: &mut Rows) {

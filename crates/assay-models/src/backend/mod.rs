@@ -4,6 +4,7 @@
 
 mod cpu;
 mod cuda;
+mod device_logits;
 
 use std::fmt;
 
@@ -14,9 +15,10 @@ use assay_kernels::quantize::ActivationProfile;
 use assay_kernels::rope::{RopeStyle, RopeTable};
 
 pub(crate) use cuda::CudaBackend;
+pub(crate) use device_logits::DeviceLogits;
 
 use crate::error::ModelError;
-use crate::forward::{ForwardError, KvBlockCopy, TokenId};
+use crate::forward::{ForwardError, KvBlockCopy, Logits, TokenId};
 use crate::pass::Pass;
 
 /// One of the matrices that multiply the same rows, and where its product goes.
@@ -65,6 +67,8 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
 
     /// Takes a packed matrix.
     fn load_matrix(&self, packed: PackedMatrix) -> Result<Self::Matrix, ModelError>;
+    /// Longest row that is normalised.
+    fn max_norm_len(&self) -> usize;
     /// Takes a vector.
     fn load_vector(&self, values: Vec<f32>) -> Result<Self::Vector, ModelError>;
     /// Takes a rotation table.
@@ -95,8 +99,12 @@ pub(crate) trait Backend: fmt::Debug + Send + Sized + 'static {
 
     /// Makes `rows` `len` elements of unspecified values, to be overwritten.
     fn resize(&self, rows: &mut Self::Rows, len: usize);
-    /// The elements on the host; `rows` is left without them.
-    fn take(&self, rows: &mut Self::Rows) -> Vec<f32>;
+    /// Makes `rows` these values of the host's.
+    fn bring(&self, values: Vec<f32>, rows: &mut Self::Rows);
+    /// The values of `rows`, on the host; NaN after a fault.
+    fn fetch(&self, rows: &Self::Rows) -> Vec<f32>;
+    /// The rows as logits, `[num_rows, vocab_size]`; `rows` is left without them.
+    fn logits(&self, rows: &mut Self::Rows, vocab_size: usize) -> Logits;
     /// Copies the rows whose logits are wanted from `x`, rows of `n`.
     fn gather_wanted(&self, pass: &Pass<'_, Self>, x: &Self::Rows, n: usize, out: &mut Self::Rows);
     /// Copies rows `start..start + num_rows` of `x`, rows of `n`.

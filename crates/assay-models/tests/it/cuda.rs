@@ -7,7 +7,7 @@ use assay_formats::DType;
 use assay_kernels::cuda::Cuda;
 use assay_kernels::testing::check_bits_equal;
 use assay_models::{
-    ForwardModel, KvBlockCopy, LoadOptions, Model, ModelConfig, ModelError, Numerics,
+    ForwardModel, KvBlockCopy, LoadOptions, Model, ModelConfig, ModelError, Numerics, Stage,
 };
 use assay_testkit::tiny_model::TinyModel;
 
@@ -135,6 +135,63 @@ fn neighbours_and_copied_blocks_move_no_bit() {
     copied.block_copies = pairs.map(|(&from, &to)| KvBlockCopy { from, to }).collect();
     let logits = model.forward(&copied).unwrap();
     check_same("over copies", &expected[69..], &[logits.row(0).to_vec()]);
+}
+
+/// Prompts whole and token by token, over every way to cut `model`'s layers between `devices` and the CPU.
+fn check_splits(name: &str, model: &TinyModel, devices: &[Arc<Cuda>]) {
+    let setup = Setup::tiny(model);
+    let token_ids = prompt(70);
+    let expected = whole_prompt(&mut setup.load(), &token_ids);
+    let file = setup.open();
+    let config = ModelConfig::from_gguf(&file).unwrap();
+    let num_layers = config.num_hidden_layers;
+    for gpu_layers in 0..=num_layers {
+        let stages = Stage::split(num_layers, devices, Some(gpu_layers));
+        let split = Model::load_staged(&file, config.clone(), setup.options(), &stages);
+        let mut split = split.unwrap_or_else(|error| panic!("{name}: {error}"));
+        for chunk_len in [70, 1, 16] {
+            let found = chunked_prompt(&mut split, &token_ids, chunk_len);
+            let what = format!("{name}, {gpu_layers} layers on devices, by {chunk_len}");
+            check_same(&what, &expected, &found);
+        }
+    }
+}
+
+#[test]
+fn where_layers_are_computed_moves_no_bit() {
+    let Some(first) = device("where_layers_are_computed_moves_no_bit") else {
+        return;
+    };
+    // A device may be named twice; where there is a second, it takes part.
+    let second = Cuda::open(1).unwrap_or_else(|_| Cuda::open(0).unwrap());
+    let devices = [first, second];
+    for (name, model) in [
+        ("llama", TinyModel::llama()),
+        ("gemma3", TinyModel::gemma3()),
+    ] {
+        check_splits(name, &model, &devices);
+        check_splits(name, &model, &devices[..1]);
+    }
+}
+
+/// Parts of a network on the CPU: the cut itself, without a device.
+#[test]
+fn parts_of_a_network_give_the_bits_of_the_whole() {
+    for model in [TinyModel::llama(), TinyModel::gemma3()] {
+        let setup = Setup::tiny(&model);
+        let token_ids = prompt(40);
+        let expected = whole_prompt(&mut setup.load(), &token_ids);
+        let file = setup.open();
+        let config = ModelConfig::from_gguf(&file).unwrap();
+        for cut in 1..config.num_hidden_layers {
+            let stages = [0..cut, cut..config.num_hidden_layers];
+            let stages = stages.map(|layers| Stage { layers, cuda: None });
+            let split = Model::load_staged(&file, config.clone(), setup.options(), &stages);
+            let mut split = split.unwrap_or_else(|error| panic!("{error}"));
+            let found = chunked_prompt(&mut split, &token_ids, 7);
+            check_same(&format!("cut at {cut}"), &expected, &found);
+        }
+    }
 }
 
 #[test]

@@ -22,6 +22,13 @@ const WIDE_PAIRS: usize = 64;
 /// Shared memory of those kernels, for heads of 64 and of 128 (`WideShared`).
 const WIDE_BYTES: [usize; 2] = [94_144, 110_528];
 
+/// Query heads of a tile of `attention_decode`, and bytes that it leaves between blocks of keys.
+const DECODE_PAIRS: usize = 2;
+const DECODE_KEY_PAD: usize = 32;
+
+/// Elements that are turned to integers together.
+const STEP: usize = 256;
+
 /// Longest head of which a chunk is staged.
 const MAX_STAGED_DIM: usize = 128;
 
@@ -46,6 +53,8 @@ pub struct DeviceSpans {
     tiles: DeviceBuffer<Tile>,
     sums: DeviceBuffer<f32>,
     values: DeviceBuffer<f32>,
+    /// Blocks of threads that have ended, by row and 256 elements of its heads; zero between launches.
+    arrivals: DeviceBuffer<u32>,
     /// The heads of the model, once attention has met them: tiles are then made with the rows.
     heads: Option<Heads>,
     plan: Option<Plan>,
@@ -100,7 +109,8 @@ impl DeviceSpans {
     /// attention has met the model's heads.
     pub fn launch_shape(&self) -> Option<[usize; 3]> {
         let plan = self.plan?;
-        Some([self.num_rows, plan.num_tiles, plan.num_chunks])
+        let num_tiles = 2 * plan.num_tiles + usize::from(plan.is_decode);
+        Some([self.num_rows, num_tiles, plan.num_chunks])
     }
 
     /// How attention is launched for `heads`; cuts the rows' (row, head) pairs into tiles.
@@ -120,7 +130,16 @@ impl DeviceSpans {
             && matches!(head_dim, 64 | 128)
             && (self.num_rows * group).div_ceil(WIDE_PAIRS) * num_kv_heads
                 >= cuda.num_multiprocessors();
+        let num_chunks = self.end_position.div_ceil(CHUNK_KEYS);
+        // Sequences of one row each, while there are too few of them to fill the device with larger tiles.
+        let num_blocks = self.num_rows * num_kv_heads * group.div_ceil(DECODE_PAIRS) * num_chunks;
+        let is_decode = is_split
+            && cuda.is_hopper()
+            && head_dim <= MAX_STAGED_DIM
+            && self.spans.iter().all(|&[_, num_rows, _]| num_rows == 1)
+            && num_blocks <= 4 * cuda.num_multiprocessors();
         let pairs = match (is_split, group) {
+            _ if is_decode => DECODE_PAIRS,
             (true, ..=4) => 4,
             (true, ..=8) => 8,
             (false, _) if is_wide => WIDE_PAIRS,
@@ -145,10 +164,16 @@ impl DeviceSpans {
         self.tiles.fill(cuda, &tiles);
         let plan = Plan {
             is_split,
+            is_decode,
             pairs,
             num_tiles: tiles.len(),
-            num_chunks: self.end_position.div_ceil(CHUNK_KEYS),
+            num_chunks,
         };
+        let num_steps = (group * num_kv_heads * head_dim).div_ceil(STEP);
+        if is_decode && self.arrivals.len() < self.num_rows * num_steps {
+            let roomy = (self.num_rows * num_steps).next_power_of_two();
+            self.arrivals.fill(cuda, &vec![0; roomy]);
+        }
         (self.heads, self.plan) = (Some(heads), Some(plan));
         plan
     }
@@ -168,6 +193,8 @@ struct Heads {
 struct Plan {
     /// Chunks are blocks of threads of their own and are joined afterwards.
     is_split: bool,
+    /// Each row is a sequence's only one: chunks are joined by the kernel itself.
+    is_decode: bool,
     /// Pairs of a tile at most.
     pairs: usize,
     num_tiles: usize,
@@ -344,6 +371,7 @@ pub fn attention(
     let kernels = &cuda.kernels;
     let Plan {
         is_split,
+        is_decode,
         pairs,
         num_tiles,
         num_chunks,
@@ -361,6 +389,30 @@ pub fn attention(
     };
     spans.sums.sized(cuda, 2 * parts);
     spans.values.sized(cuda, parts * head_dim);
+    let n = num_heads * head_dim;
+    if is_decode {
+        let integers = integers.map_or(Integers::NONE, |integers| {
+            integers.place(cuda, spans.num_rows, n)
+        });
+        let num_blocks = CHUNK_KEYS / KV_BLOCK_TOKENS;
+        let block_bytes = head_dim * KV_BLOCK_TOKENS * size_of::<u16>();
+        let grid = Grid {
+            blocks: [num_tiles, num_kv_heads, num_chunks],
+            threads: CHUNK_KEYS,
+            shared_bytes: num_blocks * (2 * block_bytes + DECODE_KEY_PAD)
+                + DECODE_PAIRS * head_dim * size_of::<f32>(),
+        };
+        // SAFETY: `Layer` and `Tile` are the kernel's; every row's block table leads to blocks of the layer; q, out, the
+        // integers and the scratch hold every row, head and chunk; arrivals hold every row and 256 elements.
+        unsafe {
+            launch!(
+                cuda, &kernels.attention_decode, grid;
+                described, spans.tiles.ptr(cuda), spans.tables.ptr(cuda), q.ptr(cuda), num_chunks as i32,
+                spans.sums.ptr(cuda), spans.values.ptr(cuda), spans.arrivals.ptr(cuda), out.ptr(cuda), integers,
+            );
+        }
+        return;
+    }
     if pairs == WIDE_PAIRS {
         let (kernel, shared_bytes) = match head_dim {
             64 => (&kernels.attention_wide_64, WIDE_BYTES[0]),
@@ -419,7 +471,6 @@ pub fn attention(
         }
         return;
     }
-    let n = num_heads * head_dim;
     let integers = integers.map_or(Integers::NONE, |integers| {
         integers.place(cuda, spans.num_rows, n)
     });
