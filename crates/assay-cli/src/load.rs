@@ -97,8 +97,9 @@ pub(crate) fn load(
         &info.architecture,
     )?;
     let hyperparameters = Hyperparameters::from_gguf(&file)?;
-    let device = cuda.as_deref().map(Cuda::name);
-    let installed = installed::facts(config, &file, &hyperparameters, device);
+    let names: Vec<&str> = devices.iter().map(|device| device.name()).collect();
+    let device = (!names.is_empty()).then(|| names.join(", "));
+    let installed = installed::facts(config, &file, &hyperparameters, device.as_deref());
     let token_bytes = TokenBytes::from(&tokenizer);
     let engine_config = EngineConfig {
         max_num_seqs: config.parallel.get(),
