@@ -8,17 +8,17 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=ASSAY_BUILD_COMMIT");
+    println!("cargo::rerun-if-env-changed=BUILD_OF_ASSAY_COMMIT");
     let variable = |name| env::var(name).unwrap_or_default();
     let (profile, target) = (variable("PROFILE"), variable("TARGET"));
-    println!("cargo::rustc-env=ASSAY_BUILD_PROFILE={profile}");
-    println!("cargo::rustc-env=ASSAY_BUILD_TARGET={target}");
+    println!("cargo::rustc-env=BUILD_OF_ASSAY_PROFILE={profile}");
+    println!("cargo::rustc-env=BUILD_OF_ASSAY_TARGET={target}");
     // Where sources come without their history, as in a container, whoever builds may name the commit.
-    let named = Some(variable("ASSAY_BUILD_COMMIT")).filter(|commit| !commit.is_empty());
+    let named = Some(variable("BUILD_OF_ASSAY_COMMIT")).filter(|commit| !commit.is_empty());
     let root = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../..");
     let commit = named.or_else(|| (profile == "release").then(|| commit_of(&root)).flatten());
     if let Some(commit) = commit {
-        println!("cargo::rustc-env=ASSAY_BUILD_COMMIT={commit}");
+        println!("cargo::rustc-env=BUILD_OF_ASSAY_COMMIT={commit}");
     }
 }
 

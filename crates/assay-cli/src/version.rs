@@ -30,9 +30,9 @@ impl Version {
     pub(crate) fn read() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            commit: option_env!("ASSAY_BUILD_COMMIT"),
-            profile: env!("ASSAY_BUILD_PROFILE"),
-            target: env!("ASSAY_BUILD_TARGET"),
+            commit: option_env!("BUILD_OF_ASSAY_COMMIT"),
+            profile: env!("BUILD_OF_ASSAY_PROFILE"),
+            target: env!("BUILD_OF_ASSAY_TARGET"),
             numerics: CONTRACT_VERSION,
             prompt_format: PROMPT_FORMAT,
             isa: Isa::detect().name(),

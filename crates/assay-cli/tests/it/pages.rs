@@ -25,7 +25,7 @@ fn variables(text: &str) -> BTreeSet<&str> {
 
 /// Settings of the server, and the two that only a build and a test have.
 fn known_variables(help: &str) -> BTreeSet<&str> {
-    let hidden = ["ASSAY_ISA", "ASSAY_BUILD_COMMIT"];
+    let hidden = ["ASSAY_ISA", "BUILD_OF_ASSAY_COMMIT"];
     variables(help).into_iter().chain(hidden).collect()
 }
 
