@@ -12,6 +12,9 @@ pub(crate) struct TestArgs {
     /// Leave out the real models, the clients and the pages; needs no network
     #[arg(long)]
     quick: bool,
+    /// Only the clients and the pages
+    #[arg(long, conflicts_with = "quick")]
+    clients: bool,
 }
 
 /// Runs the tests.
@@ -22,8 +25,10 @@ pub(crate) fn run(args: TestArgs) -> Result<()> {
     if !args.quick {
         crate::fixtures::run()?;
     }
-    run_rust_tests(args.quick)?;
-    execute(cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    if !args.clients {
+        run_rust_tests(args.quick)?;
+        execute(cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    }
     if args.quick {
         return Ok(());
     }
