@@ -63,17 +63,18 @@ pub(crate) fn run(
         .map(serve::open_ledger)
         .transpose()?;
     let loaded = load::load(&config.model, config.queue.get(), interrupt)?;
-    let serving = runtime.spawn(serve::serve(loaded, listener, config, ledger, None));
+    let (on_signal, wind_down) = serve::wind_down();
+    let serving = runtime.spawn(serve::serve(loaded, listener, config, ledger, wind_down));
     let reply = ask(&url, key.as_deref())?;
     match form {
-        Form::Text => print(&reply, &url, after)?,
+        Form::Text => print(&reply, &url, key.is_some(), after)?,
         Form::Json => writeln!(terminal::stdout(), "{}", json(&reply, &url, after)?)?,
     }
     match after {
         // Nothing else is under way: there is nothing to drain.
         After::Exit => Ok(()),
         After::KeepServing => {
-            interrupt.hand_over();
+            interrupt.hand_over(on_signal);
             runtime.block_on(serving)?
         }
     }
@@ -155,7 +156,7 @@ fn json(reply: &Value, url: &str, after: After) -> Result<Value> {
     }))
 }
 
-fn print(reply: &Value, url: &str, after: After) -> Result<()> {
+fn print(reply: &Value, url: &str, wants_key: bool, after: After) -> Result<()> {
     let Shown {
         content,
         rows,
@@ -172,9 +173,14 @@ fn print(reply: &Value, url: &str, after: After) -> Result<()> {
         reply["seed"]
     )?;
     if after == After::KeepServing {
+        let key = if wants_key {
+            "-H \"authorization: Bearer $ASSAY_API_KEY\" "
+        } else {
+            ""
+        };
         writeln!(
             out,
-            "\nServing on {url} until Ctrl-C: open it in a browser, or ask it yourself:\n\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\\n    -d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"logprobs\":true,\"top_logprobs\":3}}'\n"
+            "\nServing on {url} until Ctrl-C: open it in a browser, or ask it yourself:\n\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\\n    {key}-d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"temperature\":0,\"max_tokens\":32,\"logprobs\":true,\"top_logprobs\":3}}'\n"
         )?;
     }
     Ok(())

@@ -32,6 +32,9 @@ impl Interrupted {
     }
 }
 
+/// Acts on a signal in place of the process's end.
+type Successor = Box<dyn Fn(Interrupted) + Send>;
+
 /// Done before the process ends; may say what to do next.
 type Parting = Box<dyn FnMut() -> Option<String> + Send>;
 
@@ -50,7 +53,7 @@ struct Shared {
 struct State {
     partings: BTreeMap<u64, Parting>,
     next_number: u64,
-    is_handed_over: bool,
+    successor: Option<Successor>,
 }
 
 /// Forgets a parting when it is dropped.
@@ -93,7 +96,8 @@ impl Interrupt {
                 _ = interrupts.recv() => Interrupted::BySigint,
                 _ = terminations.recv() => Interrupted::BySigterm,
             };
-            if self.state().is_handed_over {
+            if let Some(successor) = &self.state().successor {
+                successor(signal);
                 continue;
             }
             let ending = self.clone();
@@ -140,9 +144,9 @@ impl Interrupt {
         }
     }
 
-    /// From now on somebody else acts on signals.
-    pub(crate) fn hand_over(&self) {
-        self.state().is_handed_over = true;
+    /// From now on `successor` acts on signals. Each is heard here and by nobody else, so none is lost in between.
+    pub(crate) fn hand_over(&self, successor: impl Fn(Interrupted) + Send + 'static) {
+        self.state().successor = Some(Box::new(successor));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

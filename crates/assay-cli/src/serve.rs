@@ -9,11 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use assay_receipt::Identity;
 use assay_server::ledger::Ledger;
-use assay_server::{
-    AppState, Limits, ParserChoice, ServerConfig, ShutdownTrigger, shutdown_channel,
-};
+use assay_server::{AppState, Limits, ParserChoice, ServerConfig, Shutdown, shutdown_channel};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{ModelConfig, ServeConfig};
 use crate::interrupt::{Interrupt, Interrupted};
@@ -31,8 +28,9 @@ pub(crate) fn run(config: ServeConfig, interrupt: &Interrupt) -> Result<()> {
     let listener = runtime.block_on(bind(&config))?;
     let ledger = config.ledger.as_deref().map(open_ledger).transpose()?;
     let loaded = load::load(&config.model, config.queue.get(), interrupt)?;
-    let heard_until_now = Some(interrupt.clone());
-    runtime.block_on(serve(loaded, listener, config, ledger, heard_until_now))
+    let (on_signal, wind_down) = wind_down();
+    interrupt.hand_over(on_signal);
+    runtime.block_on(serve(loaded, listener, config, ledger, wind_down))
 }
 
 /// Opens a ledger for writing.
@@ -58,8 +56,30 @@ pub(crate) async fn bind(config: &ServeConfig) -> Result<TcpListener> {
     })
 }
 
-/// Answers on `listener` until SIGTERM or SIGINT: the first drains, the second stops. `heard_until_now` acts on them no
-/// more then; without one, whoever else hears them still does.
+/// How a server learns that it is to end.
+pub(crate) struct WindDown {
+    shutdown: Shutdown,
+    /// Whether the last signal was a SIGINT.
+    was_interrupted: Arc<AtomicBool>,
+}
+
+/// What acts on signals, and the server's end of it: the first signal drains, the second stops.
+pub(crate) fn wind_down() -> (impl Fn(Interrupted) + Send + 'static, WindDown) {
+    let (trigger, shutdown) = shutdown_channel();
+    let was_interrupted = Arc::new(AtomicBool::new(false));
+    let is_interrupted = Arc::clone(&was_interrupted);
+    let on_signal = move |signal| {
+        is_interrupted.store(signal == Interrupted::BySigint, Ordering::Relaxed);
+        trigger.signal();
+    };
+    let wind_down = WindDown {
+        shutdown,
+        was_interrupted,
+    };
+    (on_signal, wind_down)
+}
+
+/// Answers on `listener` until it is wound down.
 ///
 /// # Errors
 /// [`Interrupted`] once all is done after a SIGINT; after a SIGTERM that is what was asked for.
@@ -68,14 +88,12 @@ pub(crate) async fn serve(
     listener: TcpListener,
     config: ServeConfig,
     ledger: Option<Ledger>,
-    heard_until_now: Option<Interrupt>,
+    WindDown {
+        shutdown,
+        was_interrupted,
+    }: WindDown,
 ) -> Result<()> {
     let address = listener.local_addr()?;
-    let (trigger, shutdown) = shutdown_channel();
-    let was_interrupted = forward_signals(trigger)?;
-    if let Some(interrupt) = heard_until_now {
-        interrupt.hand_over();
-    }
     if loaded.template.is_none() {
         tracing::warn!(
             model = loaded.model_id,
@@ -152,23 +170,4 @@ fn local_config(loaded: &Loaded, model: &ModelConfig) -> ServerConfig {
         request_timeout: None,
         limits: Limits::default(),
     }
-}
-
-/// Winds down at signals; whether the last was a SIGINT.
-fn forward_signals(trigger: ShutdownTrigger) -> Result<Arc<AtomicBool>> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let was_interrupted = Arc::new(AtomicBool::new(false));
-    let is_interrupted = Arc::clone(&was_interrupted);
-    tokio::spawn(async move {
-        loop {
-            let by_sigint = tokio::select! {
-                _ = terminate.recv() => false,
-                _ = interrupt.recv() => true,
-            };
-            is_interrupted.store(by_sigint, Ordering::Relaxed);
-            trigger.signal();
-        }
-    });
-    Ok(was_interrupted)
 }

@@ -182,12 +182,15 @@ fn judge(receipt: &Receipt, loaded: &Loaded) -> Result<Verdict> {
         receipt,
         engine: &loaded.engine,
         constraints: &|| ConstraintFactory::new(&loaded.tokenizer),
+        is_abandoned: &|| false,
     };
     let checked = Replay::check_identity(receipt, &loaded.identity).and_then(|()| replay.run());
     match checked {
         Ok(replayed) => Ok(Verdict::Identical(replayed)),
         Err(ReplayError::Different(difference)) => Ok(Verdict::Different(difference)),
         Err(ReplayError::Impossible { place, reason }) => Ok(Verdict::broken(&place, reason)),
-        Err(error @ (ReplayError::Engine(_) | ReplayError::Failed(_))) => bail!(error),
+        Err(error @ (ReplayError::Engine(_) | ReplayError::Abandoned | ReplayError::Failed(_))) => {
+            bail!(error)
+        }
     }
 }

@@ -25,6 +25,8 @@ pub struct Replay<'a> {
     pub engine: &'a EngineHandle,
     /// Makes what compiles constraints for the model's vocabulary; asked only where the receipt has some.
     pub constraints: &'a dyn Fn() -> Result<ConstraintFactory, ConstraintError>,
+    /// Whether nobody waits for the verdict any more; asked before each output.
+    pub is_abandoned: &'a dyn Fn() -> bool,
 }
 
 /// How much was found to be the same.
@@ -79,6 +81,9 @@ pub enum ReplayError {
     /// The engine takes no work, or its limits are below what the receipt needs.
     #[error(transparent)]
     Engine(#[from] SubmitError),
+    /// Nobody waits for the verdict any more.
+    #[error("the replay was given up")]
+    Abandoned,
     /// The engine failed.
     #[error(transparent)]
     Failed(#[from] RequestError),
@@ -147,6 +152,7 @@ impl Replay<'_> {
             ..Replayed::default()
         };
         for (index, output) in self.receipt.outputs.iter().enumerate() {
+            self.check_awaited()?;
             match output {
                 Output::Scored { .. } | Output::Drawn { .. } => {
                     replayed.num_values += self.read_again(index, output)?;
@@ -154,11 +160,20 @@ impl Replay<'_> {
                 Output::Labels { .. } => {}
             }
         }
+        self.check_awaited()?;
         replayed.num_drawn = self.draw_again()?;
+        self.check_awaited()?;
         let readings = self.read_labels()?;
         replayed.num_values += readings.num_values;
         self.check_distributions(&readings)?;
         Ok(replayed)
+    }
+
+    fn check_awaited(self) -> Result<(), ReplayError> {
+        if (self.is_abandoned)() {
+            return Err(ReplayError::Abandoned);
+        }
+        Ok(())
     }
 
     /// The prompt of an output, whole.

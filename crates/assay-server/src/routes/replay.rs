@@ -1,5 +1,8 @@
 //! `POST /v1/replay`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use assay_api::FieldError;
 use assay_api::replay::{ReplayRequest, ReplayVerdict};
 use assay_engine::SubmitError;
@@ -28,18 +31,37 @@ pub(crate) async fn create(
     drop(body);
     let replaying = app.clone();
     let receipt = asked.receipt.to_string();
+    // Past the deadline, or without its client, the replay ends before its next output.
+    let awaited = Awaited::default();
+    let is_abandoned = Arc::clone(&awaited.is_over);
     let verdict = app.with_text(TextWork::Replay, move |text, _| {
-        judge(receipt.as_bytes(), &replaying, text)
+        judge(receipt.as_bytes(), &replaying, text, &is_abandoned)
     });
-    // Past the deadline the replay still ends by itself; it holds its place until then, so they never pile up.
     let verdict = deadline.bound(verdict).await??;
     let mut response = Json(verdict).into_response();
     ignored::list(&asked.ignored, &mut response);
     Ok(response)
 }
 
+/// Lives as long as somebody waits for the verdict.
+#[derive(Default)]
+struct Awaited {
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What comes of the receipt in `sealed`, taken for hostile: its hashes are checked before anything of it is used.
-fn judge(sealed: &[u8], app: &AppState, text: &ModelText) -> Result<ReplayVerdict, ApiError> {
+fn judge(
+    sealed: &[u8],
+    app: &AppState,
+    text: &ModelText,
+    is_abandoned: &AtomicBool,
+) -> Result<ReplayVerdict, ApiError> {
     let receipt = match open(sealed) {
         Ok(receipt) => receipt,
         Err(error @ SealError::Altered { .. }) => return Ok(broken("receipt_sha256", error)),
@@ -48,7 +70,7 @@ fn judge(sealed: &[u8], app: &AppState, text: &ModelText) -> Result<ReplayVerdic
             return Err(unusable(&error));
         }
     };
-    match computed_again(&receipt, app, text) {
+    match computed_again(&receipt, app, text, is_abandoned) {
         Ok(replayed) => Ok(ReplayVerdict::Identical {
             outputs: replayed.num_outputs,
             values: replayed.num_values,
@@ -69,6 +91,8 @@ fn judge(sealed: &[u8], app: &AppState, text: &ModelText) -> Result<ReplayVerdic
         }
         Err(ReplayError::Engine(error @ SubmitError::TooLong { .. })) => Err(unusable(&error)),
         Err(ReplayError::Engine(error)) => Err(app.not_taken(error)),
+        // Nobody reads it.
+        Err(ReplayError::Abandoned) => Err(ApiError::Draining),
         Err(ReplayError::Failed(error)) => Err(app.cause(error.into())),
     }
 }
@@ -77,12 +101,14 @@ fn computed_again(
     receipt: &Receipt,
     app: &AppState,
     text: &ModelText,
+    is_abandoned: &AtomicBool,
 ) -> Result<Replayed, ReplayError> {
     Replay::check_identity(receipt, app.identity())?;
     let replay = Replay {
         receipt,
         engine: app.engine(),
         constraints: &|| text.fresh_constraints(),
+        is_abandoned: &|| is_abandoned.load(Ordering::Relaxed),
     };
     replay.run()
 }

@@ -31,6 +31,7 @@ fn replay(world: &World, receipt: &Receipt) -> Result<Replayed, ReplayError> {
         receipt,
         engine: &world.engine,
         constraints: &|| ConstraintFactory::new(&vocab::tokenizer()),
+        is_abandoned: &|| false,
     };
     replay.run()
 }
@@ -598,4 +599,22 @@ fn a_database_of_something_else_is_no_ledger() {
     .expect("written");
     assert!(Ledger::open(&text).is_err());
     assert!(LedgerReader::open(&folder.path().join("none")).is_err());
+}
+
+#[tokio::test]
+async fn a_replay_that_nobody_waits_for_ends_before_its_next_output() {
+    let world = world(vocab::TEMPLATE);
+    let body = json!({"query": "It is", "items": ["a", "b", "c"]});
+    let receipt = opened(&receipt_of(&world, SCORE, &body).await);
+    assert_eq!(receipt.outputs.len(), 3);
+    let num_asked = std::cell::Cell::new(0);
+    let replay = Replay {
+        receipt: &receipt,
+        engine: &world.engine,
+        constraints: &|| ConstraintFactory::new(&vocab::tokenizer()),
+        is_abandoned: &|| num_asked.replace(num_asked.get() + 1) > 0,
+    };
+    let error = replay.run().expect_err("given up");
+    assert!(matches!(error, ReplayError::Abandoned), "{error}");
+    assert_eq!(num_asked.get(), 2, "one output was computed");
 }
