@@ -112,6 +112,8 @@ test("decide: labels, their tree, their receipt", async () => {
   await page.locator("summary", { hasText: "Token tree" }).click();
   const tree = page.getByRole("group", { name: "Token tree of the labels" });
   const steps = tree.locator(".step:not(.end)");
+  // A tree is drawn once it is opened.
+  await steps.first().waitFor();
   assert.equal(await steps.count(), answer.diagnostics.trie_edges);
   const first = answer.diagnostics.labels[0];
   const step = tree.locator(".step", { hasText: first.tokens[0] }).first().locator(".exact");
