@@ -8,8 +8,8 @@ use crate::row_cache::RowKey;
 use crate::rows::{RowOutput, RowOwner, read_rows};
 use crate::sequence::SeqId;
 
-/// Requests answered between two steps at most: reading one takes about a twentieth of a short step, and those that
-/// run wait for it. The others queue for a step like everyone, where they are answered before it if it is not theirs.
+/// Requests answered between two steps at most, since those that run wait meanwhile. The others take their chance
+/// in the step, or are answered before the next one.
 const MOST_BETWEEN_STEPS: usize = 64;
 
 /// A request that asks for one row, and which.
@@ -52,10 +52,12 @@ impl EngineCore {
         }
     }
 
-    /// Keeps row `index` of a pass if its request wants no other.
+    /// Keeps row `index` of a pass if its request wants no other. Asks for the row only then: it may lie on a device.
     pub(crate) fn keep_row(&mut self, seq_id: SeqId, logits: &Logits, index: usize) {
         let request = self.request_and_choice(seq_id).map(|(request, _)| request);
-        if let Some(key) = request.and_then(RowKey::of) {
+        if let Some(key) = request.and_then(RowKey::of)
+            && self.row_cache.wants(&key, logits.vocab_size())
+        {
             self.row_cache.insert(key, logits.row(index));
         }
     }

@@ -71,12 +71,17 @@ impl RowCache {
         self.rows.get(key).cloned()
     }
 
-    /// Keeps `row`, unless it alone is over the limit.
+    /// Whether a row of `vocab_size` logits would be kept: it is not yet, and not over the limit by itself.
+    pub(crate) fn wants(&self, key: &RowKey, vocab_size: usize) -> bool {
+        bytes_of(key, vocab_size) <= self.limit_bytes && !self.rows.contains(key)
+    }
+
+    /// Keeps `row`, if it is wanted.
     pub(crate) fn insert(&mut self, key: RowKey, row: &[f32]) {
-        let num_bytes = bytes_of(&key, row.len());
-        if num_bytes > self.limit_bytes || self.rows.contains(&key) {
+        if !self.wants(&key, row.len()) {
             return;
         }
+        let num_bytes = bytes_of(&key, row.len());
         while self.num_bytes + num_bytes > self.limit_bytes {
             let (key, logits) = self.rows.pop_lru().expect("what is counted is there");
             self.num_bytes -= bytes_of(&key, logits.row(0).len());
